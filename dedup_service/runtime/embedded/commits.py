@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from dedup_service.core.decision.decider import Decider
 from dedup_service.runtime.embedded.database import StateDamagedError, StateFullError
@@ -98,7 +99,7 @@ class Commits:
 
     def _begin(self, decider: Decider) -> PendingCommit:
         journal = self._journal
-        extra = encode_state(decider.state())
+        extra = partial(encode_state, decider.state())  # encoded by the thread that writes
         pending = self._entries.begin_commit(journal.sequence, journal.log.tail(journal.sequence), extra)
         self._taken_at = journal.sequence
         return pending

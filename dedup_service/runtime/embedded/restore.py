@@ -114,9 +114,10 @@ class Restorer:
         try:
             if verify:
                 entries.pages.verify()
-            if not entries.extra:
+            extra = entries.extra()
+            if not extra:
                 return self._replayed_log(entries)
-            restored = self._made(entries, state_in(entries.extra))
+            restored = self._made(entries, state_in(extra))
             replay(journal.log, entries.sequence, restored.decider)
             _check_count(len(restored.decider), journal.entries)
         except BaseException:
@@ -212,7 +213,7 @@ def state_in(extra: bytes) -> DeciderState:
     try:
         return decode_state(extra)
     except UnreadableStateError as error:
-        raise StoreDamagedError(f"the state in {MANIFEST} cannot be used: {error}") from error
+        raise StoreDamagedError(f"the state in the last commit cannot be used: {error}") from error
 
 
 def misfit(manifest: Manifest, journal: str, log: JournalReader, end: int) -> str | None:

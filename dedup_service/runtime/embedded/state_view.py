@@ -58,7 +58,7 @@ class StateView:
         self._folder = folder
         self._log = JournalReader(database, header.space_id)
         self._pages = pages
-        self._extra = b"" if pages is None else pages.manifest.extra
+        self._extra = b"" if pages is None else pages.extra()
         self._since = pages.manifest.sequence if pages is not None and self._extra else 0
         self._expired_up_to = self._log.counter("expired_up_to")
 

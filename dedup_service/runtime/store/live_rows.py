@@ -3,16 +3,14 @@
 A commit writes all of it to a file of its own, at most 1/8 byte a row number.
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
-from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 from dedup_service.runtime.store.manifest import LiveLabel
+from dedup_service.runtime.store.whole_file import read_whole, write_whole
 
 __all__ = ["LiveRows", "live_path", "read_live", "write_live"]
 
@@ -113,27 +111,12 @@ def live_path(folder: Path, number: int) -> Path:
 
 def write_live(folder: Path, number: int, first: int, bits: npt.NDArray[np.uint8]) -> LiveLabel:
     """Write a bitmap durably; StoreFullError if the disk does not take it."""
-    path = live_path(folder, number)
-    with translated_os_errors(path), path.open("wb") as file:
-        file.write(bits.data)
-        file.flush()
-        os.fsync(file.fileno())
-    return LiveLabel(number, first, len(bits), _checksum(bits, number))
+    return LiveLabel(number, first, len(bits), write_whole(live_path(folder, number), bits.data))
 
 
 def read_live(folder: Path, segment_rows: int, label: LiveLabel | None) -> LiveRows:
     """Return the bitmap of a manifest; StoreDamagedError if it is altered."""
     if label is None:
         return LiveRows(segment_rows)
-    path = live_path(folder, label.number)
-    try:
-        bits = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise StoreDamagedError(f"{path} cannot be read: {error}") from error
-    if len(bits) != label.length or _checksum(bits, label.number) != label.checksum:
-        raise StoreDamagedError(f"{path} does not match its checksum")
-    return LiveRows(segment_rows, label.first, bits)
-
-
-def _checksum(bits: npt.NDArray[np.uint8], number: int) -> int:
-    return xxhash.xxh3_64_intdigest(bits.data, number)
+    bits = read_whole(live_path(folder, label.number), label.length, label.checksum)
+    return LiveRows(segment_rows, label.first, np.frombuffer(bytearray(bits), np.uint8))

@@ -20,6 +20,7 @@ __all__ = [
     "MANIFEST",
     "STORE_VERSION",
     "ColumnLabel",
+    "ExtraLabel",
     "FileLabel",
     "ImageFileLabel",
     "ImagesLabel",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
-STORE_VERSION = 2
+STORE_VERSION = 3
 
 
 class StoreLabel(msgspec.Struct, frozen=True):
@@ -68,6 +69,14 @@ class LiveLabel(msgspec.Struct):
 
     number: int
     first: int
+    length: int
+    checksum: int
+
+
+class ExtraLabel(msgspec.Struct):
+    """The file of what a commit has beside the rows. length: its bytes; checksum: of all of it."""
+
+    number: int
     length: int
     checksum: int
 
@@ -118,7 +127,7 @@ class ImagesLabel(msgspec.Struct):
 class Manifest(msgspec.Struct):
     """All files of a store. sequence, tail: last record of the log that is in it, and its digest.
 
-    next_row: first unused row number.
+    next_row: first unused row number. extra: None if the caller gave nothing.
     """
 
     version: int
@@ -131,7 +140,7 @@ class Manifest(msgspec.Struct):
     live: LiveLabel | None = None
     segments: list[SegmentLabel] = []
     images: ImagesLabel | None = None
-    extra: bytes = b""
+    extra: ExtraLabel | None = None
 
 
 class _Version(msgspec.Struct):

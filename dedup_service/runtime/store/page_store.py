@@ -64,6 +64,7 @@ from dedup_service.runtime.store.stored_rows import (
     pack_names,
     unpack_names,
 )
+from dedup_service.runtime.store.whole_file import extra_path, read_extra, write_extra
 
 __all__ = ["SEGMENT_ROWS", "Images", "ImagesCut", "PageStore", "PendingCommit"]
 
@@ -80,7 +81,7 @@ _LARGEST_NUMBER = 1 << 32
 _LARGEST_FILE = (1 << 32) - 1
 _OWN_FILE = re.compile(
     r"\d{5,}-\d+\.(rows|evidence|names|texts|members)(\.sums)?|\d{5,}\.columns(\.sums)?"
-    r"|(live|image)-\d+|cells-\d+(\.sums)?|.*\.tmp"
+    r"|(live|image|extra)-\d+|cells-\d+(\.sums)?|.*\.tmp"
 )
 
 Numbers = npt.NDArray[np.integer[Any]]
@@ -122,6 +123,7 @@ class PageStore:
         self._removed_counts: Counter[int] = Counter()
         self._compaction: Compaction | None = None
         self._pending: PendingCommit | None = None
+        self._extra: bytes | None = None
         if not read_only:
             self._delete_unknown_files()
         for label in manifest.segments:
@@ -177,6 +179,7 @@ class PageStore:
             try:
                 store = cls(folder, manifest, read_only=True)
                 store._trust_what_is_erased()
+                store._extra = read_extra(folder, manifest.extra)  # the next commit deletes the file
             except StoreDamagedError:
                 if attempt + 1 == _READ_ATTEMPTS:
                     raise
@@ -328,6 +331,10 @@ class PageStore:
         values = (spans[place] for place in range(len(spans)))
         return [value if value and value.strip(b"\0") else None for value in values]
 
+    def extra(self) -> bytes:
+        """Return what the last commit had beside the rows; StoreDamagedError if its file is altered or missing."""
+        return read_extra(self.folder, self.manifest.extra) if self._extra is None else self._extra
+
     def begin_commit(
         self,
         sequence: int,
@@ -339,13 +346,15 @@ class PageStore:
         """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
 
         images: of the tables; without it the tables have to be built again from the rows after opening. extra: other
-        state, or what `finish` calls for it. text_budget_bytes: above it the oldest texts are dropped, a segment at a
-        time. A commit that is not finished is finished first.
+        state, which gets a file of its own, or what `finish` calls for it. text_budget_bytes: above it the oldest texts
+        are dropped, a segment at a time. A commit that is not finished is finished first.
         """
         self.finish_commit()
         obsolete = self._drop_texts(text_budget_bytes)
         if self.manifest.live is not None:
             obsolete.add(live_path(self.folder, self.manifest.live.number))
+        if self.manifest.extra is not None:
+            obsolete.add(extra_path(self.folder, self.manifest.extra.number))
         empty = [number for number, live in self._live_counts.items() if not live and self._is_sealed(number)]
         cut = None if images is None else images.cut(self._segments.keys() - set(empty))
         obsolete |= set() if cut is None else cut.obsolete
@@ -358,7 +367,7 @@ class PageStore:
             next_row=self._next_row,
             segments=[segment.label() for segment in self._segments.values()],
             images=None if cut is None else cut.label,
-            extra=b"",
+            extra=None,
         )
         manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # labels change later
         parts = [part for segment in self._segments.values() for part in segment.cut()]
@@ -440,7 +449,8 @@ class PageStore:
         return self._live.bits.nbytes + sum(file.sums_bytes() for file in files)
 
     def verify(self) -> None:
-        """Read and verify all files; StoreDamagedError names the first that is altered."""
+        """Read and verify all files but those of tables; StoreDamagedError names the first that is altered."""
+        self.extra()
         for segment in self._segments.values():
             for file in segment.files.values():
                 for _ in file.pieces():
@@ -606,12 +616,13 @@ class PendingCommit:
             for part in self._parts:
                 part.sync()
             folder = self._store.folder
-            self._manifest.extra = self._extra if isinstance(self._extra, bytes) else self._extra()
+            extra = self._extra if isinstance(self._extra, bytes) else self._extra()
+            self._manifest.extra = write_extra(folder, self._number, extra)
             self._manifest.live = write_live(folder, self._number, self._live.first, self._live.bits)
             sync_directory(folder)
             write_checked(folder / MANIFEST, self._manifest)
             self._store.manifest = self._manifest
-            self._finished = True
+            self._finished, self._extra, self._live, self._parts = True, b"", LiveRows(64), []  # the memory of all
             with translated_os_errors(folder):
                 for path in self._obsolete:
                     path.unlink(missing_ok=True)
@@ -620,8 +631,9 @@ class PendingCommit:
 
 
 def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
-    """Return the files of tables and of live rows that a manifest names."""
+    """Return the files of tables and of live rows that a manifest names, and of what came with the commit."""
     paths = set() if manifest.live is None else {live_path(folder, manifest.live.number)}
+    paths |= set() if manifest.extra is None else {extra_path(folder, manifest.extra.number)}
     images = manifest.images
     if images is not None:
         paths |= set() if images.image is None else {image_path(folder, images.image.number)}

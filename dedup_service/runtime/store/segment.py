@@ -7,7 +7,6 @@ number of the range. The bitmap is mapped from its file, so it costs no memory o
 """
 
 import mmap
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,10 @@ import numpy.typing as npt
 import xxhash
 
 from dedup_service.runtime.store.block_file import BlockFile, UnsyncedPart
-from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
+from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import FileLabel, SegmentLabel
 from dedup_service.runtime.store.stored_rows import FILES, STORED_ROW
+from dedup_service.runtime.store.whole_file import write_whole
 
 __all__ = ["Members", "Segment"]
 
@@ -161,11 +161,7 @@ class Members:
         bits = np.packbits(rows, bitorder="little").tobytes()
         groups = np.add.reduceat(rows, np.arange(0, len(rows), _GROUP_ROWS), dtype=np.uint32)
         content = bits + (np.cumsum(groups, dtype=np.uint32) - groups.astype(np.uint32)).astype("<u4").tobytes()
-        with translated_os_errors(path), path.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        return cls(path, xxhash.xxh3_64_intdigest(content))
+        return cls(path, write_whole(path, content))
 
     @property
     def address(self) -> int:

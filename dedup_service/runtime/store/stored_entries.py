@@ -92,7 +92,7 @@ class StoredEntries:
                 images.close()
                 tables, images = _empty(store, rule, layout, shards)
             if not restored:
-                images.rebuild(cell_columns, _pending(removed(store.manifest.extra)))
+                images.rebuild(cell_columns, _pending(removed(store.extra())))
             return cls(store, tables, images)
         except BaseException:
             store.close()
@@ -106,10 +106,9 @@ class StoredEntries:
         """The sequence of the last commit, -1 or less before any."""
         return self.pages.manifest.sequence
 
-    @property
     def extra(self) -> bytes:
-        """What the last commit had beside the rows."""
-        return self.pages.manifest.extra
+        """Read what the last commit had beside the rows; StoreDamagedError if that is altered."""
+        return self.pages.extra()
 
     def reserve(self, rows: int, evidence_bytes: int) -> int:  # noqa: ARG002 - rows are consecutive in any number
         """Return the number of the next row; begin a new segment if the present one has no room for the evidence."""

@@ -17,6 +17,7 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.store.decider_state import decode_state
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
+from dedup_service.runtime.store.whole_file import read_extra, write_extra
 
 from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared
 
@@ -37,6 +38,11 @@ def copies(state: State, hosts: range, story: int = 0) -> list[Verdict]:
 def guard_state_of(state: State) -> GuardState | None:
     """Return the guard state."""
     return None if state._decider.guard_tracker is None else state._decider.guard_tracker.state()
+
+
+def extra_in(pages: Path) -> bytes:
+    """What the last commit has beside the settled entries."""
+    return read_extra(pages, read_manifest(pages).extra)
 
 
 def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
@@ -63,7 +69,7 @@ def test_a_rule_without_guards_writes_no_guard_state(tmp_path: Path) -> None:
     state.close()
     rows = sqlite3.connect(tmp_path / "state" / JOURNAL_FILE).execute("SELECT detail FROM log WHERE kind = 'page'")
     assert {detail for (detail,) in rows} == {None}
-    assert decode_state(read_manifest(tmp_path / "state" / PAGES_FOLDER).extra).guards is None
+    assert decode_state(extra_in(tmp_path / "state" / PAGES_FOLDER)).guards is None
 
 
 def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
@@ -104,11 +110,11 @@ def test_an_unreadable_state_is_rebuilt(
     assert expected.guards == guard_state_of(state) != GuardTracker().state()
     state.close()
     path = tmp_path / "state" / PAGES_FOLDER
-    manifest = read_manifest(path)
-    assert decode_state(manifest.extra) == expected
-    damaged = damage(manifest.extra)
-    assert damaged != manifest.extra
-    manifest.extra = damaged
+    extra, manifest = extra_in(path), read_manifest(path)
+    assert decode_state(extra) == expected
+    damaged = damage(extra)
+    assert damaged != extra
+    manifest.extra = write_extra(path, 7, damaged)
     write_checked(path / MANIFEST, manifest)
     with caplog.at_level(logging.WARNING):
         again = opened(tmp_path / "state")

@@ -12,9 +12,8 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.database import Database
-from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
+from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import open_read_only
-from dedup_service.runtime.store.manifest import read_manifest
 
 from .prepared import SPACE, SPACE_ID, kill, prepared, state_of
 
@@ -53,9 +52,8 @@ def readable(folder: Path) -> bytes:
 
 
 def everywhere(folder: Path) -> bytes:
-    """All bytes of all files of a folder, and those that a commit has as text."""
-    extra = read_manifest(folder / PAGES_FOLDER).extra
-    return extra + b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+    """All bytes of all files of a folder."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def assert_gone(folder: Path, *words: str) -> None:

@@ -99,7 +99,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Oracle, Model
         store.remove(gone)
         oracle.remove(gone)
         model.remove(gone, images)
-        store.commit(seed, "", images)
+        store.commit(seed, "", images, bytes(range(256)) * 20)
         while store.compact(1 << 30):
             pass
     store.erase(399)
@@ -136,6 +136,7 @@ def assert_whole(folder: Path, oracle: Oracle, model: Model) -> None:
     store = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS)
     try:
         assert_equal(store, oracle)
+        assert store.extra() == bytes(range(256)) * 20
         tables, images, from_images = restored(store, model)
         images.close()
         assert from_images
@@ -173,6 +174,7 @@ def test_what_lies_behind_the_last_commit_is_cut_off(tmp_path: Path, seed: int) 
         "image-7",
         "cells-9",
         "live-7",
+        "extra-7",
         "manifest.tmp",
     ):
         (tmp_path / name).write_bytes(rng.randbytes(100))

@@ -89,7 +89,7 @@ def test_a_committed_store_is_opened_again(tmp_path: Path) -> None:
     store.commit(77, "digest", extra=b"\0more")
     store.close()
     again = PageStore.open(tmp_path, LABEL)
-    assert (again.manifest.sequence, again.manifest.tail, again.manifest.extra) == (77, "digest", b"\0more")
+    assert (again.manifest.sequence, again.manifest.tail, again.extra()) == (77, "digest", b"\0more")
     assert_equal(again, oracle)
     again.verify()
     again.close()

@@ -53,6 +53,7 @@ from dedup_service.runtime.store.errors import (
 from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PendingCommit
 from dedup_service.runtime.store.stored_entries import StoredEntries
+from dedup_service.runtime.store.whole_file import read_extra
 
 __all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "StoredSnapshot", "tail_of"]
 
@@ -122,7 +123,7 @@ class DecidingStore:
             manifest = read_manifest(self.folder)
             if not manifest.extra:  # a kill before the first snapshot
                 return None
-            state = decode_deciding_state(manifest.extra)
+            state = decode_deciding_state(read_extra(self.folder, manifest.extra))
         except (StoreDamagedError, ForeignStoreError, UnreadableDecidingStateError) as error:
             self.ignore(str(error))
             return None

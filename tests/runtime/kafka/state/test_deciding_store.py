@@ -63,6 +63,18 @@ def test_damage_found_while_deciding_builds_the_folder_again(
     assert read_manifest(tmp_path / PAGES_FOLDER).sequence == 2 * len(PAGES)
 
 
+def test_a_damaged_rest_of_the_state_builds_the_folder_again(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a snapshot has beside the settled entries is altered: a warning names its file."""
+    run(tmp_path, ListLog(PAGES), keep=True, images=True)
+    (path,) = (tmp_path / PAGES_FOLDER).glob("extra-*")
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    with caplog.at_level(logging.WARNING):
+        assert run(tmp_path, ListLog(PAGES), keep=True) == fresh(tmp_path_factory, PAGES)
+    assert f"{path} does not match its checksum; the folder is emptied" in caplog.text
+
+
 def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> None:
     """`why` gets the error, and so does the next step, which is the deciding thread's."""
     run(tmp_path, ListLog(PAGES), keep=True, images=True)
