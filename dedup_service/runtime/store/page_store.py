@@ -122,6 +122,7 @@ class PageStore:
         self._removed: list[npt.NDArray[np.int64]] = []
         self._removed_counts: Counter[int] = Counter()
         self._compaction: Compaction | None = None
+        self._replaced: list[Segment] = []
         self._pending: PendingCommit | None = None
         self._extra: bytes | None = None
         if not read_only:
@@ -358,7 +359,11 @@ class PageStore:
         empty = [number for number, live in self._live_counts.items() if not live and self._is_sealed(number)]
         cut = None if images is None else images.cut(self._segments.keys() - set(empty))
         obsolete |= set() if cut is None else cut.obsolete
-        dropped = [self._forget(number) for number in empty]
+        dropped: list[Callable[[], None]] = [segment.delete for segment in (*map(self._forget, empty), *self._replaced)]
+        self._replaced.clear()
+        if self._compaction is not None and self._compaction.old.number in empty:
+            dropped.append(self._compaction.abort)
+            self._compaction = None
         self._live.begin_at(min(self._segments, default=self._next_row // self._segment_rows))
         manifest = msgspec.structs.replace(
             self.manifest,
@@ -389,24 +394,26 @@ class PageStore:
             self._pending.finish()
             self._pending = None
 
-    def compact(self, budget_bytes: int) -> bool:
+    def compact(self, budget_bytes: int, *, wait: bool = True) -> bool:
         """Copy up to about `budget_bytes` of live rows out of the sparsest segment; return whether there is more to do.
 
-        A segment of which more than half is dead is sparse. Row numbers do not change.
+        A segment of which more than half is dead is sparse. Row numbers do not change. Without `wait` nothing waits
+        for the disk: the old files stay until the next commit, and as long as they have as many rows as a segment, no
+        other segment is begun.
         """
-        if self._compaction is not None and self._segments.get(self._compaction.old.number) is not self._compaction.old:
-            self._abort_compaction()
         if self._compaction is None:
             number = self._sparsest()
-            if number is None:
+            if number is None or not self._may_begin_compaction(wait=wait):
                 return False
-            self.finish_commit()
             self._compaction = Compaction(
                 self.folder, self._identity, self._segments[number], self._kept(number), self._reader
             )
-        if self._compaction.step(budget_bytes):
-            self._publish(self._compaction)
+        if self._compaction.step(budget_bytes, wait=wait):
+            self._replaced.append(self._compaction.old)
+            self._add(self._compaction.new)
             self._compaction = None
+        if wait:
+            self._publish_replaced()
         return self._compaction is not None or self._sparsest() is not None
 
     def erase(self, number: int) -> None:
@@ -415,7 +422,7 @@ class PageStore:
         The row's numbers (hashes, fingerprints) stay; remove it before or after. KeyError if there is no such row,
         also if compaction has left it out: then its bytes are in no file.
         """
-        self.finish_commit()
+        self._publish_replaced()
         row = self._reader.stored(np.array([number], np.int64))[0]
         segment = self._segments[number // self._segment_rows]
         if self._compaction is not None and self._compaction.old is segment:
@@ -462,9 +469,10 @@ class PageStore:
             self.finish_commit()
         finally:
             self._abort_compaction()
-            for segment in self._segments.values():
+            for segment in (*self._segments.values(), *self._replaced):
                 segment.close()
             self._segments.clear()
+            self._replaced.clear()
 
     def _active(self) -> Segment:
         """Return the segment that takes the next row."""
@@ -538,17 +546,25 @@ class PageStore:
             kept[offsets[(offsets >= 0) & (offsets < self._segment_rows)]] = True
         return kept
 
-    def _publish(self, compaction: Compaction) -> None:
-        """Make a compacted segment part of the store."""
+    def _may_begin_compaction(self, *, wait: bool) -> bool:
+        """Return whether no commit is under way, for which to wait, and not too much waits for the next one."""
+        if wait or self._pending is None or self._pending.is_finished:
+            self.finish_commit()
+            return wait or sum(segment.rows for segment in self._replaced) < self._segment_rows
+        return False
+
+    def _publish_replaced(self) -> None:
+        """Let the last commit have the compacted segments; waits for the disk."""
         self.finish_commit()
-        old, new = compaction.old, compaction.new
-        labels = [new.label() if label.number == new.number else label for label in self.manifest.segments]
+        if not self._replaced:
+            return
+        compacted = {old.number: self._segments[old.number].label() for old in self._replaced}
+        labels = [compacted.get(label.number, label) for label in self.manifest.segments]
         manifest = msgspec.structs.replace(self.manifest, segments=labels)
-        sync_directory(self.folder)
         write_checked(self.folder / MANIFEST, manifest)
         self.manifest = manifest
-        self._add(new)
-        old.delete()
+        while self._replaced:
+            self._replaced.pop().delete()
 
     def _abort_compaction(self) -> None:
         if self._compaction is not None:
@@ -593,7 +609,7 @@ class PendingCommit:
         number: int,
         live: LiveRows,
         parts: list[UnsyncedPart],
-        dropped: list[Segment],
+        dropped: list[Callable[[], None]],
         obsolete: set[Path],
         extra: bytes | Callable[[], bytes],
     ) -> None:
@@ -607,6 +623,11 @@ class PendingCommit:
         self._extra = extra
         self._lock = threading.Lock()
         self._finished = False
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is durable, and no thread is at it any more."""
+        return self._finished and not self._lock.locked()
 
     def finish(self) -> None:
         """Make it durable; StoreFullError leaves the commit before, and the store has to be opened again."""
@@ -626,8 +647,8 @@ class PendingCommit:
             with translated_os_errors(folder):
                 for path in self._obsolete:
                     path.unlink(missing_ok=True)
-                for segment in self._dropped:
-                    segment.delete()
+                for drop in self._dropped:
+                    drop()
 
 
 def table_paths(folder: Path, manifest: Manifest) -> set[Path]:

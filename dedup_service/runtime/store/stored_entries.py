@@ -177,7 +177,7 @@ class StoredEntries:
             raise self._damage
         self._images.step(_IMAGE_PIECES)
         with self._turn:
-            self.pages.compact(_COMPACTED_BYTES)
+            self.pages.compact(_COMPACTED_BYTES, wait=False)
 
     def begin_commit(self, sequence: int, tail: str, extra: bytes | Callable[[], bytes]) -> PendingCommit:
         """Note the present state, which `finish` makes durable; see `PageStore.begin_commit`."""

@@ -84,7 +84,7 @@ def keep_in_order(store: PageStore, step: Step, images: TableImages) -> None:
         for row in step.rows.tolist():
             store.erase(row)
     elif step.kind == "compact":
-        store.compact(20_000)
+        store.compact(20_000, wait=bool(step.generator.integers(2)))
     else:
         images.step(3)
 

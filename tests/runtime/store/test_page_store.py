@@ -491,9 +491,9 @@ class StoreMachine(RuleBasedStateMachine):
             if number in self.committed.rows:
                 self.committed.rows[number].erase()
 
-    @rule(budget=st.sampled_from([1, 10_000, 1 << 30]))
-    def compact(self, budget: int) -> None:
-        self.store.compact(budget)
+    @rule(budget=st.sampled_from([1, 10_000, 1 << 30]), wait=st.booleans())
+    def compact(self, budget: int, wait: bool) -> None:
+        self.store.compact(budget, wait=wait)
 
     @rule(pieces=st.integers(1, 3))
     def image(self, pieces: int) -> None:
