@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,3 +103,19 @@ def assert_equal(store: PageStore, oracle: Oracle) -> None:
     assert len(store) == len(numbers)
     assert store.live(np.array(numbers, np.uint32)).all()
     assert contents(store, numbers) == oracle.rows
+
+
+def filled(folder: Path, count: int = 200, seed: int = 1) -> tuple[PageStore, Oracle]:
+    """Return an open store with `count` pages, and its oracle."""
+    store, oracle = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS), Oracle()
+    batch = pages(seed, count)
+    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
+    return store, oracle
+
+
+def assert_opened_again(folder: Path, oracle: Oracle) -> None:
+    """A store that is opened now has what the oracle has, and matches its checksums."""
+    store = PageStore.open(folder, LABEL)
+    assert_equal(store, oracle)
+    store.verify()
+    store.close()

@@ -25,24 +25,8 @@ from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import StoredNames
 from dedup_service.runtime.store.table_images import TableImages
 
-from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, contents, pages
+from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, assert_opened_again, contents, filled, pages
 from .tables import Model, assert_same, restored, table_pages
-
-
-def filled(folder: Path, count: int = 200, seed: int = 1) -> tuple[PageStore, Oracle]:
-    """Return an open store with `count` pages, and its oracle."""
-    store, oracle = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS), Oracle()
-    batch = pages(seed, count)
-    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
-    return store, oracle
-
-
-def assert_opened_again(folder: Path, oracle: Oracle) -> None:
-    """A store that is opened now has what the oracle has, and matches its checksums."""
-    store = PageStore.open(folder, LABEL)
-    assert_equal(store, oracle)
-    store.verify()
-    store.close()
 
 
 def test_rows_are_read_as_they_were_appended(tmp_path: Path) -> None:
@@ -180,47 +164,6 @@ def test_an_empty_batch_is_read(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("budget", [1, 1 << 10, 1 << 30])
-def test_compaction_keeps_rows_and_numbers(tmp_path: Path, budget: int) -> None:
-    """Files shrink to what is live, whatever the budget of a call, and again when more is removed."""
-    store, oracle = filled(tmp_path, 4 * SEGMENT_ROWS)
-    store.commit(1, "")
-    for keep in (3, 4):
-        numbers = sorted(oracle.rows)
-        gone = np.array([number for at, number in enumerate(numbers) if at % keep], np.uint32)
-        store.remove(gone)
-        oracle.remove(gone)
-        store.commit(2, "")
-        before = store.disk_bytes()
-        while store.compact(budget):
-            assert_equal(store, oracle)
-        assert store.disk_bytes()["evidence"] < before["evidence"] * 0.7
-        assert_equal(store, oracle)
-    store.close()
-    assert_opened_again(tmp_path, oracle)
-
-
-def test_places_in_a_large_compacted_segment(tmp_path: Path) -> None:
-    """Rows are counted over many words and groups of a bitmap."""
-    rows = 4096
-    store, oracle = PageStore.open(tmp_path, LABEL, segment_rows=rows), Oracle()
-    batch = pages(3, rows + 1, largest=50)
-    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
-    store.commit(1, "")
-    gone = np.flatnonzero(np.random.default_rng(3).random(rows) < 0.6).astype(np.uint32)
-    store.remove(gone)
-    oracle.remove(gone)
-    store.commit(2, "")
-    while store.compact(1 << 30):
-        pass
-    assert (tmp_path / "00000-1.members").exists()
-    assert_equal(store, oracle)
-    for number in gone[[0, -1]].tolist():
-        with pytest.raises(KeyError):
-            store.row(number)
-    store.close()
-
-
 def test_a_commit_is_finished_in_another_thread(tmp_path: Path) -> None:
     """Rows are appended and removed meanwhile; they belong to the next commit."""
     store, oracle = filled(tmp_path, 150)
@@ -258,83 +201,6 @@ def test_a_full_disk_leaves_the_last_commit(tmp_path: Path) -> None:
     again = PageStore.open(tmp_path, LABEL)
     assert_equal(again, oracle)
     again.close()
-
-
-def test_compaction_keeps_what_the_last_commit_has(tmp_path: Path) -> None:
-    """Rows that were removed since are live again after a crash."""
-    store, oracle = filled(tmp_path, 2 * SEGMENT_ROWS)
-    store.commit(1, "")
-    store.remove(np.arange(0, 40, dtype=np.uint32))
-    while store.compact(1 << 30):
-        pass
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.close()
-
-
-def test_compaction_leaves_out_what_is_not_sealed_or_not_committed(tmp_path: Path) -> None:
-    """The segment that grows is left alone, and so are rows that a crash would take back."""
-    store, _ = filled(tmp_path, SEGMENT_ROWS + 10)
-    store.remove(np.arange(SEGMENT_ROWS + 9, dtype=np.uint32)[1:])
-    assert not store.compact(1 << 30)
-    store.commit(1, "")
-    while store.compact(1 << 30):
-        pass
-    assert {path.name for path in tmp_path.glob("*.rows")} == {"00000-1.rows", "00001-0.rows"}
-    store.close()
-
-
-@pytest.mark.parametrize("committed", [True, False])
-def test_an_erasure_leaves_zeros_on_the_disk(tmp_path: Path, committed: bool) -> None:
-    """Evidence, names and text are zeros in every file; all other rows are as before, now and after opening."""
-    store, oracle = filled(tmp_path, 200)
-    if committed:
-        store.commit(1, "")
-    for number in (0, 63, 64, 150, 199):
-        secret = oracle.rows[number]
-        store.erase(number)
-        everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-        assert len(secret.evidence) < 8 or secret.evidence not in everything
-        assert secret.names is not None
-        assert secret.names.url.encode() not in everything
-        assert secret.text is None or secret.text not in everything
-        secret.erase()
-        assert_equal(store, oracle)
-    batch = pages(9, 20)
-    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
-    store.commit(2, "")
-    store.close()
-    assert_opened_again(tmp_path, oracle)
-
-
-def test_an_erasure_is_durable_before_the_next_commit(tmp_path: Path) -> None:
-    """The manifest's own checksums change with it, also of the block that later rows continued."""
-    store, oracle = filled(tmp_path, 100)
-    store.commit(1, "")
-    store.append(pages(2, 50).entries)
-    store.erase(99)
-    oracle.rows[99].erase()
-    store.close()
-    assert_opened_again(tmp_path, oracle)
-
-
-def test_an_erasure_ends_a_compaction_that_has_copied_the_row(tmp_path: Path) -> None:
-    """No copy of the bytes is left."""
-    store, oracle = filled(tmp_path, 2 * SEGMENT_ROWS)
-    gone = np.arange(20, SEGMENT_ROWS, dtype=np.uint32)
-    store.remove(gone)
-    oracle.remove(gone)
-    store.commit(1, "")
-    assert store.compact(1)
-    secret = oracle.rows[1].evidence
-    store.erase(1)
-    oracle.rows[1].erase()
-    assert secret not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    while store.compact(1 << 20):
-        pass
-    assert_equal(store, oracle)
-    store.close()
 
 
 def test_old_texts_are_dropped_above_a_budget(tmp_path: Path) -> None:
