@@ -8,6 +8,7 @@ keeps everything in memory, and `runtime.store` on disk.
 compacted when more than half of it is marked. What `held` returned never changes, so any thread may read it.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -52,6 +53,10 @@ class HeldPart(Protocol):
         """Yield copies of the live entries piece by piece, in order of sequence; may be repeated."""
         ...
 
+    def has(self, sequence: int) -> bool:
+        """Return whether the page at `sequence` has a live entry among them; reads few entries."""
+        ...
+
     def size(self) -> tuple[int, int]:
         """Return the number of live entries and the bytes of their evidence."""
         ...
@@ -68,8 +73,8 @@ class HeldEntries:
         return (piece for part in self.parts for piece in part.pieces() if len(piece))
 
     def has(self, sequence: int) -> bool:
-        """Return whether the page at `sequence` has a live entry."""
-        return any(bool((piece.rows["sequence"] == sequence).any()) for piece in self)
+        """Return whether the page at `sequence` has a live entry; by bisection."""
+        return any(part.has(sequence) for part in self.parts)
 
     def size(self) -> tuple[int, int]:
         """Return the number of entries and the bytes of their evidence."""
@@ -395,6 +400,12 @@ class _HeldChunk:
             yield piece if self.alive is None else piece.where(self.alive[start:stop])
             start, first = stop, end
 
+    def has(self, sequence: int) -> bool:
+        """Return whether the page at `sequence` has a live entry among them."""
+        place = bisect_left(self.rows["sequence"], sequence)
+        is_there = place < len(self.rows) and int(self.rows["sequence"][place]) == sequence
+        return is_there and (self.alive is None or bool(self.alive[place]))
+
     def size(self) -> tuple[int, int]:
         """Return the number of live entries and the bytes of their evidence."""
         sizes = self.rows["evidence_bytes"] if self.alive is None else self.rows["evidence_bytes"][self.alive]
@@ -423,6 +434,10 @@ class HeldValues:
     def pieces(self) -> Iterator[EntryRows]:
         """Yield the entries in one piece."""
         yield EntryRows.from_entries(self.entries)
+
+    def has(self, sequence: int) -> bool:
+        """Return whether the page at `sequence` is among them."""
+        return any(entry.sequence == sequence for entry in self.entries)
 
     def size(self) -> tuple[int, int]:
         """Return the number of entries and the bytes of their evidence."""

@@ -82,6 +82,11 @@ class StateView:
         added = tuple(entry for entry in self._after.added.values() if self._is_live(entry.sequence))
         return HeldEntries((_HeldRows(self), HeldValues(added)))
 
+    def has_row(self, sequence: int) -> bool:
+        """Return whether the page at `sequence` has a live entry of the commit."""
+        row = None if self._pages is None else self._pages.row_of(sequence)
+        return row is not None and len(self._rows(np.array([row], np.int64))) > 0
+
     def live_rows(self) -> Iterator[EntryRows]:
         """Yield the live entries of the commit."""
         if self._pages is None:
@@ -158,6 +163,10 @@ class _HeldRows:
     def pieces(self) -> Iterator[EntryRows]:
         """Yield them, in order of sequence."""
         return self.view.live_rows()
+
+    def has(self, sequence: int) -> bool:
+        """Return whether the page at `sequence` is among them."""
+        return self.view.has_row(sequence)
 
     def size(self) -> tuple[int, int]:
         """Return their number and the bytes of their evidence."""

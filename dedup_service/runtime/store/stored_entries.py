@@ -223,6 +223,12 @@ class StoredEntries:
             numbers = numbers[numbers < end]
             return (int(numbers[-1]), self.pages.entries(numbers)) if len(numbers) else None
 
+    def _has(self, sequence: int, end: int) -> bool:
+        """Return whether a row below `end` is the live entry of a page; any thread may call it."""
+        with self._in_turn():
+            row = self.find(sequence)
+            return row is not None and row < end
+
     def _size(self) -> tuple[int, int]:
         """Return the number of live entries and the bytes of their evidence; any thread may call it."""
         with self._in_turn():
@@ -254,6 +260,10 @@ class _HeldRows:
         while (piece := self.entries._piece(after, self.end)) is not None:  # noqa: SLF001 - of the same module
             after, entries = piece
             yield entries
+
+    def has(self, sequence: int) -> bool:
+        """Return whether the page at `sequence` has a live entry among them."""
+        return self.entries._has(sequence, self.end)  # noqa: SLF001
 
     def size(self) -> tuple[int, int]:
         """Return the number of live entries and the bytes of their evidence."""

@@ -45,6 +45,7 @@ def test_a_view_has_what_the_open_state_has(tmp_path: Path, keep: Keep | None) -
                 assert (None if entry is None else entry.evidence) == held.get(sequence)
             assert view.host_text().state() == state.host_text().state()
             assert view.held().size()[0] == len(held)
+            assert {sequence for sequence in range(max(held) + 9) if view.held().has(sequence)} == set(held)
     kill(state)
     with state_view(tmp_path) as view:
         assert set(held) == {entry.sequence for entry in view.held().rows().entries()}
