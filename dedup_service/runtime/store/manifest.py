@@ -106,13 +106,15 @@ class LogLabel(msgspec.Struct):
 class ColumnLabel(msgspec.Struct):
     """The committed part of the columns of a segment. tail_sum: checksum of the last, partial block.
 
-    in_cells: rows of the segment that are in the cells; these may have no live row any more.
+    in_cells: rows of the segment that are in the cells; these may have no live row any more. generation: how often the
+    tables were built again from the rows before.
     """
 
     segment: int
     length: int = 0
     tail_sum: int = 0
     in_cells: int = 0
+    generation: int = 0
 
 
 class ImagesLabel(msgspec.Struct):

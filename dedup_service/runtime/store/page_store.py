@@ -80,7 +80,7 @@ _READ_ATTEMPTS = 8
 _LARGEST_NUMBER = 1 << 32
 _LARGEST_FILE = (1 << 32) - 1
 _OWN_FILE = re.compile(
-    r"\d{5,}-\d+\.(rows|evidence|names|texts|members)(\.sums)?|\d{5,}\.columns(\.sums)?"
+    r"\d{5,}-\d+\.(rows|evidence|names|texts|members|columns)(\.sums)?"
     r"|(live|image|extra)-\d+|cells-\d+(\.sums)?|.*\.tmp"
 )
 
@@ -661,7 +661,7 @@ def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
         for log in images.logs:
             paths |= set(log_paths(folder, log.number))
         for columns in images.columns:
-            paths |= set(column_paths(folder, columns.segment))
+            paths |= set(column_paths(folder, columns))
     return paths
 
 

@@ -1,7 +1,8 @@
 """What a restore needs of every row, in append-only files of its own: sieve, fingerprint of the words, flags.
 
 25 bytes a row, one file for each segment of the store, so that a restore does not read the evidence. A file goes when
-its segment is gone and no row of it is in the cells any more, which removed rows leave later.
+its segment is gone and no row of it is in the cells any more, which removed rows leave later. Columns that are built
+again are files of the next generation, so those of the last commit stay as they are.
 """
 
 from collections import Counter
@@ -27,12 +28,21 @@ Columns = npt.NDArray[Any]
 
 
 class RowColumns:
-    """The files in `folder`. identity: of the store; segment_rows: rows of a segment."""
+    """The files in `folder`. identity: of the store; segment_rows: rows of a segment; generation: of new files."""
 
-    def __init__(self, folder: Path, identity: str, segment_rows: int, labels: Iterable[ColumnLabel] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        identity: str,
+        segment_rows: int,
+        labels: Iterable[ColumnLabel] = (),
+        *,
+        generation: int = 0,
+    ) -> None:
         self._folder = folder
         self._identity = identity
         self._segment_rows = segment_rows
+        self._generation = generation
         self._labels = {label.segment: label for label in labels}
         self._open: dict[int, BlockFile] = {}
         self._in_cells = Counter({label.segment: label.in_cells for label in self._labels.values()})
@@ -53,13 +63,17 @@ class RowColumns:
         for segment, count in zip(segments.tolist(), counts.tolist(), strict=True):
             self._in_cells[segment] += sign * count
 
-    def drop(self, segments: Collection[int]) -> list[int]:
-        """Forget the segments that are not among these and have no row in the cells; return their numbers."""
-        gone = [segment for segment in self._labels if segment not in segments and not self._in_cells[segment]]
-        for segment in gone:
-            del self._labels[segment], self._in_cells[segment]
-            if segment in self._open:
-                self._open.pop(segment).close()
+    def drop(self, segments: Collection[int]) -> list[ColumnLabel]:
+        """Forget the segments that are not among these and have no row in the cells; return their labels."""
+        gone = [
+            label
+            for label in self._labels.values()
+            if label.segment not in segments and not self._in_cells[label.segment]
+        ]
+        for label in gone:
+            del self._labels[label.segment], self._in_cells[label.segment]
+            if label.segment in self._open:
+                self._open.pop(label.segment).close()
         return gone
 
     def cut(self) -> tuple[list[ColumnLabel], list[UnsyncedPart]]:
@@ -71,7 +85,9 @@ class RowColumns:
                 parts.append(part)
             if segment < self.next_row // self._segment_rows:
                 file.seal()
-            self._labels[segment] = ColumnLabel(segment, file.length, file.tail_sum())
+            self._labels[segment] = msgspec.structs.replace(
+                self._label(segment), length=file.length, tail_sum=file.tail_sum()
+            )
             if segment < self.next_row // self._segment_rows:
                 file.close()
                 del self._open[segment]
@@ -99,17 +115,20 @@ class RowColumns:
 
     def _file(self, segment: int) -> BlockFile:
         if segment not in self._open:
-            self._open[segment] = self._opened(self._labels.get(segment, ColumnLabel(segment)))
+            self._open[segment] = self._opened(self._label(segment))
         return self._open[segment]
 
+    def _label(self, segment: int) -> ColumnLabel:
+        return self._labels.get(segment, ColumnLabel(segment, generation=self._generation))
+
     def _opened(self, label: ColumnLabel) -> BlockFile:
-        path = column_paths(self._folder, label.segment)[0]
+        path = column_paths(self._folder, label)[0]
         return BlockFile(path, self._identity, label.length, label.tail_sum, block_bytes=SEQUENTIAL_BYTES)
 
 
-def column_paths(folder: Path, segment: int) -> tuple[Path, Path]:
+def column_paths(folder: Path, label: ColumnLabel) -> tuple[Path, Path]:
     """Return the files of a segment: columns and their checksums."""
-    path = folder / f"{segment:05d}.columns"
+    path = folder / f"{label.segment:05d}-{label.generation}.columns"
     return path, path.with_name(path.name + ".sums")
 
 

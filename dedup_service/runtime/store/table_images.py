@@ -124,6 +124,7 @@ class TableImages:
         self._logs: list[CellLog] = []
         self._number = max([log.number for log in label.logs], default=0)
         self._walk: _Walk | None = None
+        self._superseded: set[Path] = set()
         self.changes = 0
         """Entries that entered the cells or left them since the image was begun."""
 
@@ -166,9 +167,12 @@ class TableImages:
         self._append_columns()
         obsolete = self._adopt()
         size = self._store.segment_rows
-        for segment in self._columns.drop(segments):
-            obsolete |= set(column_paths(self._store.folder, segment))
+        for label in self._columns.drop(segments):
+            obsolete |= set(column_paths(self._store.folder, label))
+            segment = label.segment
             self._tables.cells.keep_sieves(0, range(segment * size, (segment + 1) * size))
+        obsolete |= self._superseded
+        self._superseded = set()
         columns, parts = self._columns.cut()
         logs = [log.label() for log in self._logs]
         parts += [part for log in self._logs if (part := log.cut()) is not None]
@@ -403,13 +407,24 @@ class TableImages:
                 yield change if log.number == label.number else change._replace(at=_LATER)
 
     def _forget(self) -> None:
-        """Give up all images: the tables are built from rows."""
+        """Give up all images: the tables are built from rows. The files stay until the next commit names others."""
         for log in self._logs:
             log.close()
+            self._superseded |= set(log_paths(self._store.folder, log.number))
         self._logs.clear()
+        if self._image is not None:
+            self._superseded.add(image_path(self._store.folder, self._image.number))
         self._image = None
         self._columns.close()
-        self._columns = RowColumns(self._store.folder, self._store.manifest.identity, self._store.segment_rows)
+        old = [] if self._store.manifest.images is None else self._store.manifest.images.columns
+        for label in old:
+            self._superseded |= set(column_paths(self._store.folder, label))
+        self._columns = RowColumns(
+            self._store.folder,
+            self._store.manifest.identity,
+            self._store.segment_rows,
+            generation=1 + max((label.generation for label in old), default=-1),
+        )
 
 
 def _batched(changes: Iterable[Change]) -> Iterator[list[Change]]:

@@ -215,7 +215,7 @@ def test_a_step_copies_no_more_than_its_budget(tmp_path: Path) -> None:
     working.close()
 
 
-@pytest.mark.parametrize("file", ["image-1", "cells-1", "00000.columns", "00000.columns.sums"])
+@pytest.mark.parametrize("file", ["image-1", "cells-1", "00000-0.columns", "00000-0.columns.sums"])
 @pytest.mark.parametrize("place", [0.0, 0.4, 0.999])
 @pytest.mark.parametrize("cut", [False, True])
 def test_damage_is_found_and_the_tables_are_built_again(tmp_path: Path, file: str, place: float, cut: bool) -> None:
@@ -247,6 +247,37 @@ def test_damage_is_found_and_the_tables_are_built_again(tmp_path: Path, file: st
     tables, images, from_images = restored(store, working.model)
     assert from_images
     assert_same(tables, working.model)
+    images.close()
+    store.close()
+
+
+def test_a_crash_while_tables_are_built_again_leaves_the_commit(tmp_path: Path) -> None:
+    """Columns are written to new files; those of the commit are as they were, and go with the next one."""
+    working = Working(tmp_path)
+    working.append(3000)
+    working.images.complete()
+    working.append(100)
+    working.commit()
+    working.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    store = PageStore.open(tmp_path, LABEL)
+    working.model.rebuilt(store)  # and nothing is closed: a kill
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    store = PageStore.open(tmp_path, LABEL)
+    tables, images, from_images = restored(store, working.model)
+    assert from_images
+    assert_same(tables, working.model)
+    images.close()
+    working.model.tables, images = working.model.rebuilt(store)
+    store.commit(2, "", images)
+    assert sorted(path.name for path in tmp_path.iterdir() if "." in path.name) == [
+        *(f"00000-{file}{suffix}" for file in ("0.evidence", "0.names", "0.rows") for suffix in ("", ".sums")),
+        "00000-0.texts",
+        "00000-0.texts.sums",
+        "00000-1.columns",
+        "00000-1.columns.sums",
+        "manifest.json",
+    ]
     images.close()
     store.close()
 
