@@ -7,6 +7,7 @@ The row of the page stays, because a restore repeats its effect. What goes is wh
   the row is deleted (`deletion`);
 - of all other pages, what they say of it: its name in the reason of a verdict, a claimed or a replaced URL. Of its
   copies also text and title, which say the same; a copy keeps its own address;
+- the entry, if any visit of that URL has one, whichever visit was named;
 - the evidence of all of them, in the journal and in `pages/`. A restore from before would need it, so this comes last,
   after a commit of `pages/`; the table `erasure` has what is to be done if a crash comes before.
 

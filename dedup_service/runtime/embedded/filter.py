@@ -266,8 +266,8 @@ class NearDuplicateFilter:
             page: The page as a `Page` (its canonical URL counts), as the verdict it had, or as its canonical URL or
                 id.
             erase: Erase text, title and URL of the page from the state, of all its visits, and what other pages say
-                of it, which takes one pass over the journal. False keeps the record; it is much faster, for pages
-                that a store has refused.
+                of it, which takes one pass over the journal. An earlier visit then names the page that is kept now,
+                too. False keeps the record; it is much faster, for pages that a store has refused.
 
         Returns:
             The verdict with which the page was kept.

@@ -337,6 +337,13 @@ class JournalReader:
         """Return the sequences of pages whose evidence is to be erased."""
         return [row[0] for row in self._database.rows("SELECT sequence FROM erasure ORDER BY sequence")]
 
+    def canonical_url(self, sequence: int) -> str | None:
+        """Return the canonical URL of the page at `sequence`; None if no page is there."""
+        row = self._database.first(
+            "SELECT ifnull(canonical_url, url) FROM log WHERE sequence = ? AND kind = 'page'", sequence
+        )
+        return None if row is None else text_of(row[0])
+
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of the page at `sequence`, which a verdict names; StateDamagedError if there is none."""
         row = self._database.first("SELECT id, url FROM log WHERE sequence = ?", sequence)

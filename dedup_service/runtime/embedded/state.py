@@ -179,12 +179,15 @@ class State:
     ) -> Verdict:
         """Remove the kept page with this sequence, canonical URL or id, and return the verdict it had.
 
-        erase: also what can be read of it (`erasure`). mentions: at once what other pages say of it; otherwise the
+        erase: also what can be read of it (`erasure`), of all visits of its URL; a page of that name whose URL is kept
+        by another visit is then taken down with that one, whose verdict is returned. mentions: at once what other pages say of it; otherwise the
         caller calls `erase_mentions`, once for many pages.
         StateError if no such page is kept; pages of that name that have no entry are erased all the same.
         """
         self._check_usable()
         sequence = self._entry_of(reference)
+        if sequence is None and erase:
+            sequence = self._entry_of_same_url(reference)
         verdict = None if sequence is None else self.journal.log.verdict_at(sequence)
         if sequence is None or verdict is None:
             problem = self._why_not(reference)
@@ -410,10 +413,21 @@ class State:
         visits = (visit.sequence for visit in self.journal.log.visits(reference))
         return next((sequence for sequence in visits if self._decider.holds(sequence)), None)
 
+    def _entry_of_same_url(self, reference: str | int) -> int | None:
+        """Return the sequence of the live entry of the URL of the page that `reference` names, or None."""
+        found = self._latest(reference)
+        url = None if found is None else self.journal.log.canonical_url(found)
+        return None if url is None else self._decider.sequence_of(url)
+
+    def _latest(self, reference: str | int) -> int | None:
+        """Return the sequence of the latest page that `reference` names, or None."""
+        if isinstance(reference, int):
+            return reference
+        return next((visit.sequence for visit in self.journal.log.visits(reference)), None)
+
     def _erase_without_entry(self, reference: str | int) -> bool:
         """Erase the visits of a page that has no entry; return whether there were any."""
-        log = self.journal.log
-        found = reference if isinstance(reference, int) else next((v.sequence for v in log.visits(reference)), None)
+        log, found = self.journal.log, self._latest(reference)
         if found is None or log.verdict_at(found) is None:
             return False
         with self._all_or_stop():

@@ -203,6 +203,34 @@ def test_later_verdicts_are_those_of_a_plain_retraction(tmp_path: Path, seed: in
         state.close()
 
 
+@pytest.mark.parametrize("later", [0, 30])
+@pytest.mark.parametrize("by_id", [False, True])
+def test_an_earlier_visit_names_the_page_that_is_kept_now(tmp_path: Path, later: int, by_id: bool) -> None:
+    """All visits of its URL go, so the entry of the last one goes, too, with its evidence; a kill loses nothing."""
+    state = opened(tmp_path)
+    first = state.decide([(secret(version=4, story=8, page_id="an-old-id"), None)])[0]
+    others(state, 100, 5)
+    page = secret(page_id="the-present-id")
+    last = state.decide([(page, None)])[0]
+    assert last.kind is VerdictKind.UPDATED
+    others(state, 200, later) if later else None
+    state._commits.wait()
+    reference = "an-old-id" if by_id else first.sequence
+    with pytest.raises(StateError, match="has no entry: its verdict was unique"):
+        state.retract(reference, erase=False)
+    assert state.retract(reference).sequence == last.sequence
+    assert state.entry(last.sequence) is None
+    parts = [page.evidence[at : at + 24] for at in range(16, len(page.evidence) - 24, 24)]
+    kill(state)
+    assert_gone(tmp_path, URL, TITLE, TEXT, "an-old-id", "the-present-id")
+    assert not [part for part in parts if len(set(part)) > 8 and part in everywhere(tmp_path)]
+    again = opened(tmp_path)
+    assert [verdict.kind for verdict in again.decide([(secret(), None)])] == [VerdictKind.UNIQUE]
+    with pytest.raises(StateError, match="was retracted already"):
+        again.retract("the-present-id")
+    again.close()
+
+
 def test_a_page_without_an_entry_is_erased_too(tmp_path: Path) -> None:
     """A duplicate, and a page that was retracted before: the error says that there was no entry to remove."""
     state = opened(tmp_path)
