@@ -180,8 +180,8 @@ class State:
         """Remove the kept page with this sequence, canonical URL or id, and return the verdict it had.
 
         erase: also what can be read of it (`erasure`), of all visits of its URL; a page of that name whose URL is kept
-        by another visit is then taken down with that one, whose verdict is returned. mentions: at once what other pages say of it; otherwise the
-        caller calls `erase_mentions`, once for many pages.
+        by another visit is then taken down with that one, whose verdict is returned. mentions: at once what other pages
+        say of it; otherwise the caller calls `erase_mentions`, once for many pages.
         StateError if no such page is kept; pages of that name that have no entry are erased all the same.
         """
         self._check_usable()
