@@ -151,14 +151,14 @@ class BlockFile:
 
     def pieces(self, piece_bytes: int = 1 << 20) -> Iterable[bytes]:
         """Yield the verified content, `piece_bytes` at a time; the next one is announced to the disk before."""
-        self._announce(0, piece_bytes)
+        self.announce(0, piece_bytes)
         for start in range(0, self.length, piece_bytes):
-            self._announce(start + piece_bytes, piece_bytes)
+            self.announce(start + piece_bytes, piece_bytes)
             yield self.read(start, min(piece_bytes, self.length - start))
 
-    def _announce(self, start: int, size: int) -> None:
-        """Ask the disk for bytes that are read soon."""
-        size = min(size, self.length - start)
+    def announce(self, start: int, size: int | None = None) -> None:
+        """Ask the disk for bytes that are read soon; without a size, for all behind `start`."""
+        size = self.length - start if size is None else min(size, self.length - start)
         if size > 0 and self._map is not None and hasattr(self._map, "madvise"):
             first = start // mmap.PAGESIZE * mmap.PAGESIZE
             self._map.madvise(mmap.MADV_WILLNEED, first, start + size - first)

@@ -218,6 +218,13 @@ class PageStore:
             if start + rows > first:
                 yield range(max(first, start), start + rows)
 
+    def announce_rows(self, first: int) -> None:
+        """Ask the disk for the rows from `first` on, which are read soon."""
+        for number, segment in list(self._segments.items()):
+            start = number * self._segment_rows
+            if segment.members is None and start + segment.rows > first:
+                segment.files["rows"].announce(max(0, first - start) * STORED_ROW.itemsize)
+
     def live_numbers(self) -> Iterator[npt.NDArray[np.uint32]]:
         """Yield the numbers of live rows, ascending, those of a segment at a time."""
         for number in list(self._segments):

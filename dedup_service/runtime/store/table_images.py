@@ -28,6 +28,7 @@ The deciding thread alone calls this; only `PendingCommit.finish` may run in ano
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,10 +191,14 @@ class TableImages:
         assert label is not None
         self._logs += [CellLog(self._store.folder, self._store.manifest.identity, log) for log in label.logs]
         try:
-            with ThreadPoolExecutor(1, "columns") as thread:
-                columns = thread.submit(self._load_columns)
-                pieces = self._load_image(self._image)
-                self._redo(self._image, pieces)
+            with ThreadPoolExecutor(2, "restore") as threads:
+                columns = threads.submit(self._load_columns)
+                with closing(ImageReader(self._store.folder, self._store.manifest.identity, self._image)) as reader:
+                    self._load_tables(reader, 0, len(self._tables.hashes))
+                    hashes = threads.submit(self._add_missing, self._image.first_row)  # while the disk reads the cells
+                    self._load_tables(reader, len(self._tables.hashes), len(self._names))
+                    self._redo(self._image, reader.pieces)
+                hashes.result()
                 columns.result()
         except StoreDamagedError:
             raise
@@ -341,26 +346,22 @@ class TableImages:
             indexed = (rows["flags"] & required) == required
             self._tables.blocks.insert_many(numbers[indexed].astype(np.int64), rows["words"][indexed].astype(np.uint64))
 
-    def _load_image(self, label: ImageFileLabel) -> Pieces:
-        """Fill the tables with an image, but for dead rows; return the index entries of its pieces."""
-        reader = ImageReader(self._store.folder, self._store.manifest.identity, label)
-        try:
-            pieces, numbers = reader.pieces, np.zeros(len(reader.pieces), np.int64)
-            for table, quotient in enumerate(self._quotients):
-                own = pieces["table"] == table
-                quotient.begin_load(pieces["head"][own])
-                numbers[own] = np.arange(np.count_nonzero(own))
-            todo = iter(range(len(pieces)))  # next() of it is one step of the interpreter, so threads may share it
-            with ThreadPoolExecutor(_LOADERS, "image") as threads:
-                loads = [threads.submit(self._load_pieces, reader, numbers, todo) for _ in range(_LOADERS)]
-                crowds = [crowd for load in loads for crowd in load.result()]
-            for table, more in crowds:
-                list(self._tables.hashes.values())[table].table.load_crowds(more, self._store.live)
-            for quotient in self._quotients:
-                quotient.end_load()
-            return pieces
-        finally:
-            reader.close()
+    def _load_tables(self, reader: ImageReader, first: int, end: int) -> None:
+        """Fill the tables from number `first` to `end` - 1 with an image, but for dead rows."""
+        pieces, numbers = reader.pieces, np.zeros(len(reader.pieces), np.int64)
+        for table in range(first, end):
+            own = pieces["table"] == table
+            self._quotients[table].begin_load(pieces["head"][own])
+            numbers[own] = np.arange(np.count_nonzero(own))
+        # next() of an iterator is one step of the interpreter, so threads may share it
+        todo = iter(np.flatnonzero((pieces["table"] >= first) & (pieces["table"] < end)).tolist())
+        with ThreadPoolExecutor(_LOADERS, "image") as threads:
+            loads = [threads.submit(self._load_pieces, reader, numbers, todo) for _ in range(_LOADERS)]
+            crowds = [crowd for load in loads for crowd in load.result()]
+        for table, more in crowds:
+            list(self._tables.hashes.values())[table].table.load_crowds(more, self._store.live)
+        for table in range(first, end):
+            self._quotients[table].end_load()
 
     def _load_pieces(self, reader: ImageReader, numbers: Integers, todo: Iterator[int]) -> list[tuple[int, bytes]]:
         """Load the pieces that come next until there is none; return the crowds of tables. numbers: in the table."""
@@ -377,7 +378,7 @@ class TableImages:
         return crowds
 
     def _redo(self, label: ImageFileLabel, pieces: Pieces) -> None:
-        """Apply what changed since the image was begun."""
+        """Apply to the cells what changed since the image was begun."""
         turned = pieces[pieces["table"] == len(self._names) - 1]
         ends, stamps = turned["end"].astype(np.int64), turned["stamp"].astype(np.int64)
         for changes in _batched(self._changes_since(label)):
@@ -392,7 +393,11 @@ class TableImages:
                 ends=ends,
                 stamps=stamps,
             )
-        for numbers in self._store.appended_since(label.first_row):
+
+    def _add_missing(self, first_row: int) -> None:
+        """Add the rows from one on to the hash tables, unless they are there."""
+        self._store.announce_rows(first_row)
+        for numbers in self._store.appended_since(first_row):
             for start in range(numbers.start, numbers.stop, _ROWS):
                 some = np.arange(start, min(start + _ROWS, numbers.stop), dtype=np.uint32)
                 some = some[self._store.live(some)]
