@@ -35,7 +35,8 @@ from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.runtime.store.manifest import StoreLabel
-from dedup_service.runtime.store.page_store import PageStore, table_paths
+from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.store_files import table_paths
 from dedup_service.runtime.store.table_images import TableImages, Tables
 
 SEED = 2026

@@ -16,9 +16,9 @@ from dedup_service.core.decision.decider import Decider
 from dedup_service.runtime.embedded.database import StateDamagedError, StateFullError
 from dedup_service.runtime.embedded.evidence import Move
 from dedup_service.runtime.embedded.journal import Journal
+from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.errors import StoreDamagedError, StoreFullError
-from dedup_service.runtime.store.page_store import PendingCommit
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
 __all__ = ["DAMAGED_PAGES", "Commits", "store_errors"]

@@ -6,14 +6,24 @@ Opening a store completes an intent that it finds.
 """
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from dedup_service.runtime.store.block_file import BLOCK_BYTES, overwrite_durably, write_sums
+from dedup_service.runtime.store.block_file import BLOCK_BYTES, ErasedBlocks, overwrite_durably, write_sums
 from dedup_service.runtime.store.errors import translated_os_errors
-from dedup_service.runtime.store.manifest import Manifest, read_checked, sync_directory
+from dedup_service.runtime.store.manifest import (
+    MANIFEST,
+    FileLabel,
+    Manifest,
+    read_checked,
+    sync_directory,
+    write_checked,
+)
+from dedup_service.runtime.store.segment import Segment
+from dedup_service.runtime.store.stored_rows import BYTE_FILES
 
-__all__ = ["INTENT", "ErasedSpan", "Erasure", "complete_erasure", "end_erasure"]
+__all__ = ["INTENT", "ErasedSpan", "Erasure", "blocks_being_erased", "complete_erasure", "end_erasure", "erase_row"]
 
 INTENT = "erasure.json"
 
@@ -66,6 +76,31 @@ def complete_erasure(folder: Path, manifest: Manifest) -> bool:
             write_sums(folder / f"{span.file}.sums", full)
     erasure.patch(manifest)
     return True
+
+
+def erase_row(folder: Path, manifest: Manifest, segment: Segment, row: Any) -> None:
+    """Overwrite the evidence, names and text of a row of STORED_ROW with zeros, durably, and patch the last commit."""
+    committed = {label.number: label.files for label in manifest.segments}.get(segment.number, {})
+    erasure = Erasure([], {})
+    for name in BYTE_FILES:
+        file, start, size = segment.files[name], int(row[f"{name}_at"]), int(row[f"{name}_bytes"])
+        if size and file.length:
+            erasure.spans.append(ErasedSpan(file.path.name, start, size, file.erased_blocks(start, size)))
+            tail = file.erased_tail(start, size, committed.get(name, FileLabel()).length)
+            if tail is not None:
+                erasure.tails[file.path.name] = tail
+    write_checked(folder / INTENT, erasure)
+    for span in erasure.spans:
+        segment.files[span.file.rsplit(".", 1)[1]].erase(span.start, span.size, span.blocks)
+    erasure.patch(manifest)
+    write_checked(folder / MANIFEST, manifest)
+    end_erasure(folder)
+
+
+def blocks_being_erased(folder: Path) -> list[tuple[str, ErasedBlocks]]:
+    """Return the names of files with the blocks that an erasure under way is changing."""
+    path = folder / INTENT
+    return [(span.file, span.blocks) for span in read_checked(path, Erasure).spans] if path.exists() else []
 
 
 def end_erasure(folder: Path) -> None:

@@ -12,14 +12,11 @@ Not thread-safe, except for `PendingCommit.finish`. The owner holds the lock of 
 After StoreFullError the store is opened again.
 """
 
-import re
-import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -28,45 +25,38 @@ import numpy.typing as npt
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.store.address_table import AddressTable
-from dedup_service.runtime.store.block_file import UnsyncedPart
-from dedup_service.runtime.store.cell_log import log_paths
+from dedup_service.runtime.store.commit import Images, PendingCommit
 from dedup_service.runtime.store.compaction import Compaction
-from dedup_service.runtime.store.erasure import INTENT, ErasedSpan, Erasure, complete_erasure, end_erasure
+from dedup_service.runtime.store.erasure import blocks_being_erased, complete_erasure, end_erasure, erase_row
 from dedup_service.runtime.store.errors import (
     ForeignStoreError,
     StoreDamagedError,
     StoreNumbersUsedError,
     translated_os_errors,
 )
-from dedup_service.runtime.store.image_file import image_path
-from dedup_service.runtime.store.live_rows import LiveRows, live_path, read_live, write_live
+from dedup_service.runtime.store.live_rows import LiveRows, live_path, read_live
 from dedup_service.runtime.store.manifest import (
     MANIFEST,
     STORE_VERSION,
-    FileLabel,
-    ImagesLabel,
     Manifest,
     StoreLabel,
-    read_checked,
     read_manifest,
-    sync_directory,
     write_checked,
 )
-from dedup_service.runtime.store.row_columns import column_paths
+from dedup_service.runtime.store.row_batch import LARGEST_FILE, RowBatch
 from dedup_service.runtime.store.row_reader import ReadCounts, RowReader
 from dedup_service.runtime.store.segment import Segment
+from dedup_service.runtime.store.store_files import delete_unknown_files, is_own_file, table_paths
 from dedup_service.runtime.store.stored_rows import (
-    BYTE_FILES,
     FILES,
     STORED_ROW,
     Spans,
     StoredNames,
-    pack_names,
     unpack_names,
 )
-from dedup_service.runtime.store.whole_file import extra_path, read_extra, write_extra
+from dedup_service.runtime.store.whole_file import extra_path, read_extra
 
-__all__ = ["SEGMENT_ROWS", "Images", "ImagesCut", "PageStore", "PendingCommit"]
+__all__ = ["SEGMENT_ROWS", "PageStore"]
 
 SEGMENT_ROWS = 1 << 20
 """Rows of a segment: about 100 segments at 10^8 rows, with a file descriptor for each of their files."""
@@ -78,31 +68,9 @@ _READ_ATTEMPTS = 8
 """Commits that may come between reading a manifest and opening its files, before a reader gives up."""
 
 _LARGEST_NUMBER = 1 << 32
-_LARGEST_FILE = (1 << 32) - 1
-_OWN_FILE = re.compile(
-    r"\d{5,}-\d+\.(rows|evidence|names|texts|members|columns)(\.sums)?"
-    r"|(live|image|extra)-\d+|cells-\d+(\.sums)?|.*\.tmp"
-)
 
 Numbers = npt.NDArray[np.integer[Any]]
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ImagesCut:
-    """What a commit says about tables. parts: not yet durable; obsolete: files that it no longer needs."""
-
-    label: ImagesLabel
-    parts: list[UnsyncedPart]
-    obsolete: set[Path]
-
-
-class Images(Protocol):
-    """What restores the tables of a store (`table_images`)."""
-
-    def cut(self, segments: Collection[int]) -> ImagesCut:
-        """Note the present state. segments: numbers of those that the commit has."""
-        ...
 
 
 class PageStore:
@@ -126,7 +94,7 @@ class PageStore:
         self._pending: PendingCommit | None = None
         self._extra: bytes | None = None
         if not read_only:
-            self._delete_unknown_files()
+            delete_unknown_files(folder, manifest)
         for label in manifest.segments:
             segment = Segment(folder, self._identity, label.number, label.generation, label, read_only=read_only)
             self._add(segment)
@@ -143,7 +111,7 @@ class PageStore:
         with translated_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         if not (folder / MANIFEST).exists():
-            if any(_OWN_FILE.fullmatch(path.name) and path.suffix != ".tmp" for path in folder.iterdir()):
+            if any(is_own_file(path.name) and path.suffix != ".tmp" for path in folder.iterdir()):
                 raise StoreDamagedError(
                     f"{folder} has files of a store but no {MANIFEST}: delete the folder, and it is built again from "
                     "the log"
@@ -243,34 +211,17 @@ class PageStore:
         names, texts: of each row, or empty. Raises StoreFullError if the disk does not take them, and
         StoreNumbersUsedError after 2^32 rows.
         """
-        evidence = np.frombuffer(entries.evidence, np.uint8)
-        contents = {
-            "evidence": (evidence, entries.rows["evidence_bytes"].astype(np.int64)),
-            "names": _joined([pack_names(name) for name in names], len(entries)),
-            "texts": _joined(texts, len(entries)),
-        }
-        rows = np.zeros(len(entries), STORED_ROW)
-        for field in entries.rows.dtype.names or ():
-            rows[field] = entries.rows[field]
-        starts = {name: np.append(0, np.cumsum(sizes)) for name, (_, sizes) in contents.items()}
-        for name in ("names", "texts"):
-            rows[f"{name}_bytes"] = contents[name][1]
+        batch = RowBatch(entries, names, texts)
         numbers, first = [], 0
-        while first < len(rows):
+        while first < len(batch):
             segment = self._active()
-            stop = min(len(rows), first + self._segment_rows - segment.rows)
-            stop = min([stop, *(_fitting(starts[name], first, segment.files[name].length) for name in BYTE_FILES)])
+            stop = batch.fitting(first, segment, self._segment_rows)
             if stop > first:
-                part = rows[first:stop].copy()
-                data = {}
-                for name in BYTE_FILES:
-                    part[f"{name}_at"] = segment.files[name].length + starts[name][first:stop] - starts[name][first]
-                    data[name] = contents[name][0][starts[name][first] : starts[name][stop]].tobytes()
-                numbers.append(self._append(segment, part, data))
+                numbers.append(self._append(segment, *batch.part(first, stop, segment)))
                 first = stop
             elif not segment.rows:
                 raise ConfigurationError("the bytes of one row exceed 4 GiB")
-            if segment.rows == self._segment_rows or first < len(rows):
+            if segment.rows == self._segment_rows or first < len(batch):
                 self._seal(segment)
         return np.concatenate(numbers) if numbers else np.zeros(0, np.uint32)
 
@@ -280,7 +231,7 @@ class PageStore:
         The rows of the next call of `append` are then consecutive. Raises as `append`.
         """
         segment = self._active()
-        if segment.rows and segment.files["evidence"].length + evidence_bytes > _LARGEST_FILE:
+        if segment.rows and segment.files["evidence"].length + evidence_bytes > LARGEST_FILE:
             self._seal(segment)
         return self._next_row
 
@@ -350,7 +301,7 @@ class PageStore:
         images: Images | None = None,
         extra: bytes | Callable[[], bytes] = b"",
         text_budget_bytes: int | None = None,
-    ) -> "PendingCommit":
+    ) -> PendingCommit:
         """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
 
         images: of the tables; without it the tables have to be built again from the rows after opening. extra: other
@@ -388,7 +339,9 @@ class PageStore:
         self._removed_counts.clear()
         self._commits += 1
         live = LiveRows(self._segment_rows, self._live.first, self._live.bits.copy())
-        self._pending = PendingCommit(self, manifest, self._commits, live, parts, dropped, obsolete, extra)
+        self._pending = PendingCommit(
+            self.folder, manifest, self._commits, live, parts, dropped, obsolete, extra, self._adopt
+        )
         return self._pending
 
     def commit(self, sequence: int, tail: str, images: Images | None = None, extra: bytes = b"") -> None:
@@ -434,22 +387,7 @@ class PageStore:
         segment = self._segments[number // self._segment_rows]
         if self._compaction is not None and self._compaction.old is segment:
             self._abort_compaction()
-        committed = {label.number: label.files for label in self.manifest.segments}.get(segment.number, {})
-        erasure = Erasure([], {})
-        for name in BYTE_FILES:
-            file, start, size = segment.files[name], int(row[f"{name}_at"]), int(row[f"{name}_bytes"])
-            if size and file.length:
-                erasure.spans.append(ErasedSpan(file.path.name, start, size, file.erased_blocks(start, size)))
-                tail = file.erased_tail(start, size, committed.get(name, FileLabel()).length)
-                if tail is not None:
-                    erasure.tails[file.path.name] = tail
-        write_checked(self.folder / INTENT, erasure)
-        for span in erasure.spans:
-            file = segment.files[span.file.rsplit(".", 1)[1]]
-            file.erase(span.start, span.size, span.blocks)
-        erasure.patch(self.manifest)
-        write_checked(self.folder / MANIFEST, self.manifest)
-        end_erasure(self.folder)
+        erase_row(self.folder, self.manifest, segment, row)
 
     def disk_bytes(self) -> dict[str, int]:
         """Return the bytes of each kind of file."""
@@ -480,6 +418,10 @@ class PageStore:
                 segment.close()
             self._segments.clear()
             self._replaced.clear()
+
+    def _adopt(self, manifest: Manifest) -> None:
+        """Go on from a commit that is durable; the thread that has finished it calls this."""
+        self.manifest = manifest
 
     def _active(self) -> Segment:
         """Return the segment that takes the next row."""
@@ -519,14 +461,11 @@ class PageStore:
 
     def _trust_what_is_erased(self) -> None:
         """Do not verify blocks that an erasure is changing: some of their rows are dead, the others as they were."""
-        if not (self.folder / INTENT).exists():
-            return
-        for span in read_checked(self.folder / INTENT, Erasure).spans:
-            segment = self._segments.get(int(span.file.split("-")[0]))
-            if segment is not None:
-                file = segment.files[span.file.rsplit(".", 1)[1]]
-                if file.path.name == span.file:
-                    file.trust(span.blocks)
+        for file_name, blocks in blocks_being_erased(self.folder):
+            segment = self._segments.get(int(file_name.split("-")[0]))
+            file = None if segment is None else segment.files[file_name.rsplit(".", 1)[1]]
+            if file is not None and file.path.name == file_name:
+                file.trust(blocks)
 
     def _forget(self, number: int) -> Segment:
         segment = self._segments.pop(number)
@@ -591,96 +530,3 @@ class PageStore:
             paths |= segment.drop_texts()
             self._table.set(segment)
         return paths
-
-    def _delete_unknown_files(self) -> None:
-        """Delete what a crash left: files that the manifest does not name."""
-        known = table_paths(self.folder, self.manifest)
-        for label in self.manifest.segments:
-            stem = f"{label.number:05d}-{label.generation}"
-            used = [name for name, file in label.files.items() if file.length]
-            known |= {self.folder / f"{stem}.{name}{suffix}" for name in used for suffix in ("", ".sums")}
-            known |= {self.folder / f"{stem}.members"} if label.compacted else set()
-        with translated_os_errors(self.folder):
-            for path in self.folder.iterdir():
-                if path not in known and _OWN_FILE.fullmatch(path.name):
-                    path.unlink()
-
-
-class PendingCommit:
-    """A commit whose content is fixed. `finish` may be called from any thread, and again."""
-
-    def __init__(
-        self,
-        store: PageStore,
-        manifest: Manifest,
-        number: int,
-        live: LiveRows,
-        parts: list[UnsyncedPart],
-        dropped: list[Callable[[], None]],
-        obsolete: set[Path],
-        extra: bytes | Callable[[], bytes],
-    ) -> None:
-        self._store = store
-        self._manifest = manifest
-        self._number = number
-        self._live = live
-        self._parts = parts
-        self._dropped = dropped
-        self._obsolete = obsolete
-        self._extra = extra
-        self._lock = threading.Lock()
-        self._finished = False
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether it is durable, and no thread is at it any more."""
-        return self._finished and not self._lock.locked()
-
-    def finish(self) -> None:
-        """Make it durable; StoreFullError leaves the commit before, and the store has to be opened again."""
-        with self._lock:
-            if self._finished:
-                return
-            for part in self._parts:
-                part.sync()
-            folder = self._store.folder
-            extra = self._extra if isinstance(self._extra, bytes) else self._extra()
-            self._manifest.extra = write_extra(folder, self._number, extra)
-            self._manifest.live = write_live(folder, self._number, self._live.first, self._live.bits)
-            sync_directory(folder)
-            write_checked(folder / MANIFEST, self._manifest)
-            self._store.manifest = self._manifest
-            self._finished, self._extra, self._live, self._parts = True, b"", LiveRows(64), []  # the memory of all
-            with translated_os_errors(folder):
-                for path in self._obsolete:
-                    path.unlink(missing_ok=True)
-                for drop in self._dropped:
-                    drop()
-
-
-def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
-    """Return the files of tables and of live rows that a manifest names, and of what came with the commit."""
-    paths = set() if manifest.live is None else {live_path(folder, manifest.live.number)}
-    paths |= set() if manifest.extra is None else {extra_path(folder, manifest.extra.number)}
-    images = manifest.images
-    if images is not None:
-        paths |= set() if images.image is None else {image_path(folder, images.image.number)}
-        for log in images.logs:
-            paths |= set(log_paths(folder, log.number))
-        for columns in images.columns:
-            paths |= set(column_paths(folder, columns))
-    return paths
-
-
-def _joined(values: Sequence[bytes], rows: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the bytes of all values, and their sizes: int64[rows]."""
-    if not values:
-        return np.zeros(0, np.uint8), np.zeros(rows, np.int64)
-    if len(values) != rows:
-        raise ConfigurationError(f"{rows} rows have {len(values)} names or texts: give all of them, or none")
-    return np.frombuffer(b"".join(values), np.uint8), np.array([len(value) for value in values], np.int64)
-
-
-def _fitting(starts: npt.NDArray[np.int64], first: int, length: int) -> int:
-    """Return the row up to which bytes fit into a file that has `length` bytes."""
-    return int(starts.searchsorted(starts[first] + _LARGEST_FILE - length, side="right")) - 1

@@ -32,9 +32,10 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.index import CellChanges
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
+from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import StoreLabel
-from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore, PendingCommit
+from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore
 from dedup_service.runtime.store.table_images import TableImages, Tables
 
 __all__ = ["StoredEntries"]

@@ -44,10 +44,11 @@ from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.quotient_pieces import END, MAX_PIECE_BYTES
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.runtime.store.cell_log import CellLog, Change, log_paths
+from dedup_service.runtime.store.commit import ImagesCut
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.image_file import ImageReader, ImageWriter, image_path
 from dedup_service.runtime.store.manifest import ImageFileLabel, ImagesLabel, LogLabel
-from dedup_service.runtime.store.page_store import ImagesCut, PageStore
+from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.row_columns import COLUMN, RowColumns, column_paths
 
 __all__ = ["DUE_SHARE", "CellEntries", "TableImages", "Tables"]

@@ -43,6 +43,7 @@ from dedup_service.runtime.kafka.state.deciding_state import (
     encode_deciding_state,
 )
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import (
     ForeignStoreError,
     StoreDamagedError,
@@ -51,7 +52,6 @@ from dedup_service.runtime.store.errors import (
     translated_os_errors,
 )
 from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_manifest
-from dedup_service.runtime.store.page_store import PendingCommit
 from dedup_service.runtime.store.stored_entries import StoredEntries
 from dedup_service.runtime.store.whole_file import read_extra
 

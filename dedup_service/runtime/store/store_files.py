@@ -1,0 +1,61 @@
+"""The files in the folder of a store: which ones a manifest names, and what a crash left.
+
+A file of another name is a person's own and stays.
+"""
+
+import re
+from pathlib import Path
+
+from dedup_service.runtime.store.cell_log import log_paths
+from dedup_service.runtime.store.errors import translated_os_errors
+from dedup_service.runtime.store.image_file import image_path
+from dedup_service.runtime.store.live_rows import live_path
+from dedup_service.runtime.store.manifest import Manifest
+from dedup_service.runtime.store.row_columns import column_paths
+from dedup_service.runtime.store.whole_file import extra_path
+
+__all__ = ["delete_unknown_files", "is_own_file", "named_paths", "table_paths"]
+
+_OWN_FILE = re.compile(
+    r"\d{5,}-\d+\.(rows|evidence|names|texts|members|columns)(\.sums)?"
+    r"|(live|image|extra)-\d+|cells-\d+(\.sums)?|.*\.tmp"
+)
+
+
+def is_own_file(name: str) -> bool:
+    """Return whether a store gives a file this name; not the manifest."""
+    return _OWN_FILE.fullmatch(name) is not None
+
+
+def named_paths(folder: Path, manifest: Manifest) -> set[Path]:
+    """Return all files that a manifest names."""
+    known = table_paths(folder, manifest)
+    for label in manifest.segments:
+        stem = f"{label.number:05d}-{label.generation}"
+        used = [name for name, file in label.files.items() if file.length]
+        known |= {folder / f"{stem}.{name}{suffix}" for name in used for suffix in ("", ".sums")}
+        known |= {folder / f"{stem}.members"} if label.compacted else set()
+    return known
+
+
+def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
+    """Return the files of tables and of live rows that a manifest names, and of what came with the commit."""
+    paths = set() if manifest.live is None else {live_path(folder, manifest.live.number)}
+    paths |= set() if manifest.extra is None else {extra_path(folder, manifest.extra.number)}
+    images = manifest.images
+    if images is not None:
+        paths |= set() if images.image is None else {image_path(folder, images.image.number)}
+        for log in images.logs:
+            paths |= set(log_paths(folder, log.number))
+        for columns in images.columns:
+            paths |= set(column_paths(folder, columns))
+    return paths
+
+
+def delete_unknown_files(folder: Path, manifest: Manifest) -> None:
+    """Delete what a crash left in `folder`: files of a store that the manifest does not name."""
+    known = named_paths(folder, manifest)
+    with translated_os_errors(folder):
+        for path in folder.iterdir():
+            if path not in known and is_own_file(path.name):
+                path.unlink()
