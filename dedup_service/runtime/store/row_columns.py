@@ -113,6 +113,12 @@ class RowColumns:
             file.close()
         self._open.clear()
 
+    def discard(self) -> None:
+        """Close and delete all files, of which no commit knows."""
+        for file in self._open.values():
+            file.delete()
+        self._open.clear()
+
     def _file(self, segment: int) -> BlockFile:
         if segment not in self._open:
             self._open[segment] = self._opened(self._label(segment))

@@ -243,12 +243,14 @@ class TableImages:
         self._append_columns(gone)
 
     def close(self) -> None:
-        """Give up an image that is not complete, and close all files."""
+        """Give up an image that is not complete, and close all files; those that no commit has yet are deleted."""
         if self._walk is not None:
             self._walk.writer.abort()
             self._walk = None
         for log in self._logs:
             log.close()
+        if self._superseded:  # built again, and not committed since
+            self._columns.discard()
         self._columns.close()
 
     def _note(self, rows: RowNumbers, ordinals: Integers, paths: bytes, *, is_added: bool) -> None:
