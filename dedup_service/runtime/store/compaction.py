@@ -1,22 +1,24 @@
-"""Write the live rows of a sparse segment into new files: read in pieces by the caller, written by a thread.
+"""Write the live rows of a sparse segment into new files, in a thread, some at a time.
 
 Rows keep their numbers (`segment.Members`), so nothing outside of the store changes. Rows that were removed since the
 last commit are copied, too: after a crash they are live again until the log removes them.
 
-`step` reads a piece of about 1 MB and hands it to the thread, which writes it and, after the last one, makes all files
-durable. So the caller never waits for the disk to write. The new files are not part of the store until a manifest
-names them; what a crash leaves is deleted when the store is opened.
+Each call of `step` lets the thread copy about as much as it says, and the last one make all files durable. So the
+caller waits neither for old rows, which are seldom in the page cache, nor for the disk to take the new ones. The new
+files are not part of the store until a manifest names them; what a crash leaves is deleted when the store is opened.
+
+Invariant: until `abort` has returned, nobody else changes, unmaps or closes the old segment. The thread locates its
+files by itself, so the store may forget that segment before.
 """
 
-from collections import Counter, deque
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.runtime.store.address_table import AddressTable
 from dedup_service.runtime.store.manifest import sync_directory
 from dedup_service.runtime.store.row_reader import RowReader
 from dedup_service.runtime.store.segment import Segment
@@ -26,49 +28,36 @@ __all__ = ["Compaction"]
 
 _PIECE_ROWS = 2048
 
-_WAITING_PIECES = 8
-"""Pieces that wait to be written, at most: 8 MB with 500 bytes a row."""
-
 
 class Compaction:
     """The compaction of segment `old`. kept: bool[segment_rows], which rows go into the new files."""
 
-    def __init__(
-        self, folder: Path, identity: str, old: Segment, kept: npt.NDArray[np.bool_], reader: RowReader
-    ) -> None:
+    def __init__(self, folder: Path, identity: str, old: Segment, kept: npt.NDArray[np.bool_]) -> None:
         self.old = old
         self.new = Segment(folder, identity, old.number, old.generation + 1, None)
         """The copy. It belongs to the thread until `step` has returned True."""
         self._folder = folder
         self._kept = kept
-        self._reader = reader
-        self._lengths: Counter[str] = Counter()
+        table = AddressTable()
+        table.set(old)
+        self._reader = RowReader({old.number: old}, table, len(kept))
         self._pieces = self._copy()
         self._thread = ThreadPoolExecutor(1, "compaction")
-        self._written: deque[Future[None]] = deque()
-        self._ended: Future[None] | None = None
+        self._work: Future[bool] | None = None
 
     def step(self, budget_bytes: int, *, wait: bool) -> bool:
         """Copy about `budget_bytes`; return whether the new segment is complete and durable.
 
-        Less is copied while the disk is behind, unless the caller is to wait for it. StoreFullError if it does not
-        take what was copied.
+        Without `wait`, the thread does it meanwhile; nothing more is begun before it is done. Raises what the thread
+        raised: StoreFullError if the disk does not take the copy, StoreDamagedError if a row is altered.
         """
-        while self._ended is None and budget_bytes > 0:
-            if not self._has_room(wait=wait):
+        if self._work is not None:
+            if not wait and not self._work.done():
                 return False
-            copied = next(self._pieces, None)
-            if copied is None:
-                self._ended = self._thread.submit(self._finish)
-                self._thread.shutdown(wait=False)
-            else:
-                budget_bytes -= copied
-        if self._ended is None or not (wait or self._ended.done()):
-            return False
-        while self._written:
-            self._written.popleft().result()
-        self._ended.result()
-        return True
+            if self._work.result():
+                return self._end()
+        self._work = self._thread.submit(self._do, budget_bytes)
+        return wait and self._work.result() and self._end()
 
     def abort(self) -> None:
         """Wait for the thread, and delete the new files."""
@@ -76,16 +65,27 @@ class Compaction:
         self._pieces.close()
         self.new.delete()
 
-    def _has_room(self, *, wait: bool) -> bool:
-        """Return whether another piece may wait to be written; raise what a written one raised."""
-        while self._written and (self._written[0].done() or (wait and len(self._written) >= _WAITING_PIECES)):
-            self._written.popleft().result()
-        return len(self._written) < _WAITING_PIECES
+    def _end(self) -> bool:
+        self._thread.shutdown(wait=False)
+        return True
+
+    def _do(self, budget_bytes: int) -> bool:
+        while budget_bytes > 0:
+            copied = next(self._pieces, None)
+            if copied is None:
+                return True
+            budget_bytes -= copied
+        return False
 
     def _copy(self) -> Generator[int, None, None]:
         numbers = np.flatnonzero(self._kept) + self.old.number * len(self._kept)
         for start in range(0, len(numbers), _PIECE_ROWS):
             yield self._copy_rows(numbers[start : start + _PIECE_ROWS])
+        self.new.set_members(self._kept)
+        self.new.seal()
+        for part in self.new.cut():
+            part.sync()
+        sync_directory(self._folder)
 
     def _copy_rows(self, numbers: npt.NDArray[np.int64]) -> int:
         rows = self._reader.stored(numbers)
@@ -97,18 +97,7 @@ class Compaction:
                 sizes[:] = 0
             spans = self._reader.gather(name, segments, rows[f"{name}_at"].astype(np.int64), sizes)
             rows[f"{name}_bytes"] = sizes
-            rows[f"{name}_at"] = self._lengths[name] + spans.starts[:-1]
+            rows[f"{name}_at"] = self.new.files[name].length + spans.starts[:-1]
             contents[name] = spans.data.tobytes()
-            self._lengths[name] += len(contents[name])
-        self._written.append(self._thread.submit(self._write, rows, contents))
-        return len(rows) * STORED_ROW.itemsize + sum(map(len, contents.values()))
-
-    def _write(self, rows: npt.NDArray[Any], contents: dict[str, bytes]) -> None:
         self.new.append(rows, contents)
-
-    def _finish(self) -> None:
-        self.new.set_members(self._kept)
-        self.new.seal()
-        for part in self.new.cut():
-            part.sync()
-        sync_directory(self._folder)
+        return len(rows) * STORED_ROW.itemsize + sum(map(len, contents.values()))

@@ -317,11 +317,12 @@ class PageStore:
         empty = [number for number, live in self._live_counts.items() if not live and self._is_sealed(number)]
         cut = None if images is None else images.cut(self._segments.keys() - set(empty))
         obsolete |= set() if cut is None else cut.obsolete
-        dropped: list[Callable[[], None]] = [segment.delete for segment in (*map(self._forget, empty), *self._replaced)]
-        self._replaced.clear()
+        dropped: list[Callable[[], None]] = []
         if self._compaction is not None and self._compaction.old.number in empty:
-            dropped.append(self._compaction.abort)
+            dropped.append(self._compaction.abort)  # first, since its thread reads the segment
             self._compaction = None
+        dropped += [segment.delete for segment in (*map(self._forget, empty), *self._replaced)]
+        self._replaced.clear()
         self._live.begin_at(min(self._segments, default=self._next_row // self._segment_rows))
         manifest = msgspec.structs.replace(
             self.manifest,
@@ -365,9 +366,7 @@ class PageStore:
             number = self._sparsest()
             if number is None or not self._may_begin_compaction(wait=wait):
                 return False
-            self._compaction = Compaction(
-                self.folder, self._identity, self._segments[number], self._kept(number), self._reader
-            )
+            self._compaction = Compaction(self.folder, self._identity, self._segments[number], self._kept(number))
         if self._compaction.step(budget_bytes, wait=wait):
             self._replaced.append(self._compaction.old)
             self._add(self._compaction.new)
@@ -526,6 +525,8 @@ class PageStore:
         for number, segment in self._segments.items():
             if excess <= 0 or not self._is_sealed(number):
                 break
+            if self._compaction is not None and self._compaction.old is segment:
+                self._abort_compaction()
             excess -= segment.files["texts"].length
             paths |= segment.drop_texts()
             self._table.set(segment)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_store import PageStore
 
 from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, assert_opened_again, filled, pages
@@ -107,6 +108,43 @@ def test_beside_decisions_no_more_than_a_segment_waits_for_a_commit(tmp_path: Pa
     assert [name[-1] for name in generations(tmp_path)] == [*"111111", "0"]
     assert_equal(store, oracle)
     store.close()
+
+
+def test_rows_are_copied_by_another_thread(tmp_path: Path) -> None:
+    """The caller reads none: old ones are seldom in memory, and a few thousand of them would stop it for long."""
+    store, _ = sparse(tmp_path)
+    before = store.counts.rows, store.counts.span_bytes
+    compact_beside(store)
+    assert (store.counts.rows, store.counts.span_bytes) == before
+    store.close()
+
+
+def test_altered_rows_are_found_beside_decisions(tmp_path: Path) -> None:
+    """What the thread finds is raised by a later call, and no file is left."""
+    store, _ = sparse(tmp_path)
+    store.close()
+    path = tmp_path / "00000-0.evidence"
+    path.write_bytes(bytes(100) + path.read_bytes()[100:])
+    store = PageStore.open(tmp_path, LABEL)
+    with pytest.raises(StoreDamagedError, match=r"00000-0\.evidence: block 0"):
+        compact_beside(store)
+    store.close()
+    assert generations(tmp_path) == ["00000-0", "00001-0", "00002-0"]
+
+
+def test_texts_are_dropped_from_a_segment_that_is_being_copied(tmp_path: Path) -> None:
+    """The copy is given up, and begun again without them."""
+    store, oracle = sparse(tmp_path)
+    store.compact(1, wait=False)
+    store.begin_commit(2, "", text_budget_bytes=0).finish()
+    for number, row in oracle.rows.items():
+        row.text = None if number < 2 * SEGMENT_ROWS else row.text
+    assert_equal(store, oracle)
+    while store.compact(1 << 30):
+        pass
+    assert_equal(store, oracle)
+    store.close()
+    assert_opened_again(tmp_path, oracle)
 
 
 def test_nothing_is_begun_while_a_commit_is_under_way(tmp_path: Path) -> None:
