@@ -20,7 +20,8 @@ from .disk_calls import disk_calls
 from .pages import SEGMENT_ROWS
 
 _LARGE = 1 << 20
-_MOST = 3000
+_MOST = 20_000
+"""Pages after which a test gives up; some hundred are enough."""
 
 
 @pytest.fixture(autouse=True)
