@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         RemovalEvent,
         RestoreEvent,
     )
+    from dedup_service.runtime.memory_limit import MemoryLimitError
     from dedup_service.runtime.resources import SpaceOptions, prepare
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "Keep",
     "MatchRow",
     "MatchRule",
+    "MemoryLimitError",
     "NearDuplicateFilter",
     "NullObserver",
     "Observer",
@@ -127,6 +129,7 @@ _NAMES_OF_MODULES = {
         "RemovalEvent",
         "RestoreEvent",
     ),
+    "dedup_service.runtime.memory_limit": ("MemoryLimitError",),
     "dedup_service.runtime.resources": ("SpaceOptions", "prepare"),
 }
 _MODULES = {name: module for module, names in _NAMES_OF_MODULES.items() for name in names}

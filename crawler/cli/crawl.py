@@ -20,6 +20,7 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
+    MAX_MEMORY,
     PROFILE,
     connection_from,
     topics_from,
@@ -113,7 +114,7 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     help="Set any Scrapy setting; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
-@with_options(PROFILE, KEEP, *DASHBOARD, *PUBLISHING)
+@with_options(PROFILE, KEEP, MAX_MEMORY, *DASHBOARD, *PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
     output: str | None,
@@ -128,6 +129,7 @@ def crawl_command(
     as_json: bool,
     profile: str | None,
     keep: Keep | None,
+    max_memory: int | None,
     dashboard: str | None,
     dashboard_token: str | None,
     **broker: Any,
@@ -145,13 +147,16 @@ def crawl_command(
     publishes = names_a_broker(broker)
     if publishes:
         verdict_options = {"--verdicts": verdicts, "--state": state, "--action": action, "--profile": profile}
-        _refuse_verdict_options({**verdict_options, "--keep": keep, "--dashboard": dashboard})
+        _refuse_verdict_options(
+            {**verdict_options, "--keep": keep, "--max-memory": max_memory, "--dashboard": dashboard}
+        )
     dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
         "TWINSIEVE_PROFILE": profile,
         "TWINSIEVE_KEEP": keep,
+        "TWINSIEVE_MAX_MEMORY": max_memory,
         "TWINSIEVE_PROCESSES": processes,
         "TWINSIEVE_DASHBOARD": dashboard,
         "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,
@@ -207,6 +212,9 @@ def exit_code(outcome: "CrawlOutcome") -> ExitCode:
         return ExitCode.TERMINATED if outcome.signum == signal.SIGTERM else ExitCode.INTERRUPTED
     if outcome.reason == "twinsieve_state_failed":
         click.echo("twinsieve: the state could not be written, so the crawl was stopped; see the log above", err=True)
+        return ExitCode.FAILED
+    if outcome.reason == "twinsieve_memory_limit":
+        click.echo("twinsieve: the memory limit was reached, so the crawl was stopped; see the log above", err=True)
         return ExitCode.FAILED
     if not outcome.stats.get("downloader/response_status_count/200"):
         click.echo("twinsieve: no page could be fetched; --set LOG_LEVEL=INFO shows why", err=True)

@@ -94,18 +94,18 @@ class IndexEvent:
         entries: Kept pages.
         channels: Statistics of the block index of each channel.
         cells: Statistics of the cell index; None if they are unknown.
+        memory: Bytes of memory by structure (`cells`, `sieves`, `blocks_words`, `urls`, …).
     """
 
     entries: int
     channels: Mapping[str, IndexStatistics] = field(default_factory=dict)
     cells: CellStatistics | None = None
+    memory: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
-        """Memory reserved for all indexes."""
-        return sum(channel.bytes for channel in self.channels.values()) + (
-            0 if self.cells is None else self.cells.bytes
-        )
+        """Memory of all structures."""
+        return sum(self.memory.values())
 
 
 @dataclass(frozen=True, slots=True)

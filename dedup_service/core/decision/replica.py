@@ -212,6 +212,10 @@ class Replica:
         """Return the sizes of the indexes, None before there is a policy; takes about 1 ms."""
         return None if self._candidates is None else self._candidates.sizes()
 
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of memory by structure, of those that are not in its store and tables."""
+        return {} if self._decider is None else {"host_text": self._decider.host_text.size_bytes}
+
     def take_removals(self) -> list[tuple[str, str]]:
         """Return the entries removed since the last call, except by updates: (`retraction` …, URL).
 

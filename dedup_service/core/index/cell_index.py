@@ -253,7 +253,7 @@ class CellRows:
         return read_words(rows, _SIEVE_WORDS, self._sieves.addresses)
 
     def keep_sieves(self, first: int, gone: range = range(0)) -> None:
-        """Have no memory for the sieves of rows before `first`, if there are none yet, nor for rows that are gone."""
+        """Have no memory for the sieves of new rows before `first`, which are not used, nor for rows that are gone."""
         self._sieves.skip(first)
         self._sieves.release(gone)
 

@@ -47,10 +47,11 @@ class RowWords:
             self._pages += 1
 
     def skip(self, rows: int) -> None:
-        """Have no memory for the first rows, which are not used, of a table that has no rows yet."""
-        if not self._pages:
-            self._have_addresses(rows // PAGE_ROWS)
-            self._pages = rows // PAGE_ROWS
+        """Have no memory for the rows from the present end up to `rows`, which are not used."""
+        pages = rows // PAGE_ROWS
+        if pages > self._pages:
+            self._have_addresses(pages)
+            self._pages = pages
 
     def release(self, rows: range) -> None:
         """Give back the memory of rows that are not used any more, as far as they fill pages."""

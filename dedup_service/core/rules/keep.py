@@ -81,6 +81,12 @@ class Keep:
             parts.append(f"{age // _MINUTES[units[0]]}{units[0]}" if units else f"{age} minutes")
         return ", ".join(parts) or "all"
 
+    def lowers(self, other: Self) -> bool:
+        """Whether these are the bounds `other`, which has one, with fewer pages."""
+        if not other or self.max_pages is None or self.max_age_minutes != other.max_age_minutes:
+            return False
+        return other.max_pages is None or self.max_pages < other.max_pages
+
     def to_dict(self) -> dict[str, int]:
         """Return the bounds as plain values for a policy record, {} if there are none."""
         values = {"max_pages": self.max_pages, "max_age_minutes": self.max_age_minutes}

@@ -252,7 +252,11 @@ class LiveStatsCollector(Collector):
         index = self._stats.indexes
         if index is None:
             return
-        yield _gauge("index_bytes", "Memory of all indexes.", index.size_bytes)
+        yield _gauge("index_bytes", "Memory of indexes, rows and hosts' own text.", index.size_bytes)
+        memory = GaugeMetricFamily(f"{PREFIX}_memory_bytes", "The same by structure.", labels=["structure"])
+        for structure, size_bytes in index.memory.items():
+            memory.add_metric([structure], size_bytes)
+        yield memory
         families = [
             GaugeMetricFamily(f"{PREFIX}_index_{name}", text, labels=["channel"])
             for name, text in (

@@ -35,6 +35,7 @@ from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
 from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
 from dedup_service.interfaces.scrapy.stats import CrawlStats
 from dedup_service.runtime.events import BatchEvent, Observers, ProblemEvent
+from dedup_service.runtime.memory_limit import MemoryLimitError
 from dedup_service.runtime.verdict_json import verdict_dict
 from dedup_service.runtime.workers.html_workers import Html, HtmlWorkers
 
@@ -45,12 +46,20 @@ if TYPE_CHECKING:
 
     from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
 
-__all__ = ["STATE_FAILED", "NearDuplicateDownloaderMiddleware"]
+__all__ = ["MEMORY_LIMIT", "STATE_FAILED", "NearDuplicateDownloaderMiddleware"]
 
 T = TypeVar("T")
 
 STATE_FAILED = "twinsieve_state_failed"
 """Reason with which a crawl is closed if its state cannot be written any more."""
+
+MEMORY_LIMIT = "twinsieve_memory_limit"
+"""Reason with which a crawl is closed if it has reached `TWINSIEVE_MAX_MEMORY` and no bound lets pages expire."""
+
+_CLOSED_FOR = {
+    STATE_FAILED: "The near-duplicate state cannot be written",
+    MEMORY_LIMIT: "The limit on memory is reached",
+}
 
 _PART_NAMES = {"queue": "wait", "preparation": "prepare"}
 """Timed steps of a page → their names in `BatchEvent.seconds`; the filter itself reports the decision."""
@@ -183,9 +192,12 @@ class NearDuplicateDownloaderMiddleware:
         """Return the result of `work`, or None if it fails, which is counted and logged; the page passes."""
         try:
             return await work
+        except MemoryLimitError as error:
+            self._failed("state", response, error)
+            self._close_crawl(MEMORY_LIMIT)
         except StateError as error:
             self._failed("state", response, error)
-            self._close_crawl()
+            self._close_crawl(STATE_FAILED)
         except TwinsieveError as error:
             self._failed("page", response, error)
         except Exception as error:  # a failure of ours never loses a page
@@ -232,11 +244,11 @@ class NearDuplicateDownloaderMiddleware:
         trace = error if kind == "bug" and isinstance(error, Exception) else None
         logger.error("%s cannot be decided and is passed on: %s", response, error, exc_info=trace)
 
-    def _close_crawl(self) -> None:
+    def _close_crawl(self, reason: str) -> None:
         """Close the spider, once: a crawl that cannot remember its pages would keep every copy."""
         if self._closing is None and self._crawler.engine is not None:
-            logger.critical("The near-duplicate state cannot be written, so the crawl is closed: see the error above")
-            self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=STATE_FAILED))
+            logger.critical("%s, so the crawl is closed: see the error above", _CLOSED_FOR[reason])
+            self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=reason))
 
     def _report_time(self, step: str, seconds: float) -> None:
         """Report a timed step to the observers."""

@@ -24,6 +24,7 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
@@ -39,17 +40,17 @@ NAMES = frozenset(
     PREFIX + name
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "PROFILE",
-        "CHANNELS", "K", "KEEP", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "PAGE_MEMORY_MB",
-        "KEEP_PAGE", "DASHBOARD",
-        "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX", "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES",
-        "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
+        "CHANNELS", "K", "KEEP", "MAX_MEMORY", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
+        "PAGE_MEMORY_MB", "KEEP_PAGE", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX",
+        "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES", "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
     )
 )  # fmt: skip
 
 DECIDED_BY_THE_SERVICE = (
     "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SCHEME", "TWINSIEVE_FACTORS",
     "TWINSIEVE_SEGMENTER", "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
-    "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_SHARDS", "TWINSIEVE_JOURNAL_DAYS",
+    "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY", "TWINSIEVE_SHARDS",
+    "TWINSIEVE_JOURNAL_DAYS",
 )  # fmt: skip
 
 BUFFER_BYTES = 32 * 2**20
@@ -90,6 +91,7 @@ class NearDuplicateSettings:
     state: state folder, or None to remember pages until the crawl ends.
     rule: what makes a match, or None for the rule of the state (in a new state, the default).
     keep: bounds of expiry, or None for those of the state (in a new state, all pages are kept).
+    max_memory_bytes: limit on the memory of this process, or None.
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
     journal_days: days for which records of pages that were not kept stay in the state, or None for all.
     timeout_s, page_memory_mb: limits on one page in a worker. keep_page: leave the extracted page in `request.meta`.
@@ -103,6 +105,7 @@ class NearDuplicateSettings:
     space: SpaceOptions = field(default_factory=SpaceOptions)
     rule: MatchRule | None = None
     keep: Keep | None = None
+    max_memory_bytes: int | None = None
     shards: int = 1
     journal_days: float | None = None
     processes: int = 1
@@ -133,6 +136,7 @@ class NearDuplicateSettings:
             ),
             rule=_rule(settings),
             keep=_keep(settings),
+            max_memory_bytes=_max_memory(settings),
             shards=_integer(settings, "TWINSIEVE_SHARDS", 1),
             journal_days=_journal_days(settings),
             processes=processes,
@@ -191,6 +195,15 @@ def _keep(settings: "BaseSettings") -> Keep | None:
         return Keep.parse(",".join(map(str, keep)) if isinstance(keep, list | tuple) else str(keep))
     except ConfigurationError as error:
         raise ConfigurationError(f"TWINSIEVE_KEEP={keep}: {error}") from error
+
+
+def _max_memory(settings: "BaseSettings") -> int | None:
+    """Return the limit on memory in bytes, or None without one."""
+    size = settings.get("TWINSIEVE_MAX_MEMORY")
+    try:
+        return None if size is None else parse_size(str(size))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"TWINSIEVE_MAX_MEMORY={size}: {error}") from error
 
 
 def _journal_days(settings: "BaseSettings") -> float | None:

@@ -12,8 +12,9 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, refuse_other_kind
 from dedup_service.runtime.embedded.state import State
 from dedup_service.runtime.embedded.state_info import state_info
+from dedup_service.runtime.store.stored_entries import Report
 
-__all__ = ["embedded_state", "policy_of_state"]
+__all__ = ["compact_state", "embedded_state", "policy_of_state"]
 
 
 @contextmanager
@@ -35,6 +36,12 @@ def embedded_state(folder: str | Path, rule: MatchRule | None = None, keep: Keep
             state.close()
     finally:
         lock.release()
+
+
+def compact_state(folder: str | Path, report: Report) -> None:
+    """Give back disk space of the state in `folder`; see `State.compact`. Raises as `embedded_state`."""
+    with embedded_state(folder) as state:
+        state.compact(report)
 
 
 def policy_of_state(folder: str | Path) -> tuple[MatchRule, Keep, str]:

@@ -19,7 +19,7 @@ from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.errors import StoreDamagedError, StoreFullError
-from dedup_service.runtime.store.stored_entries import StoredEntries
+from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 
 __all__ = ["DAMAGED_PAGES", "Commits", "store_errors"]
 
@@ -62,7 +62,7 @@ class Commits:
 
         Raises StateFullError if the disk is full: then the state has to be opened again.
         """
-        if self._is_running():
+        if self.is_running():
             return
         self._raise_failure()
         with store_errors():
@@ -91,6 +91,15 @@ class Commits:
             self._taken_at = -1
         self.take(decider)
 
+    def compact(self, decider: Decider, report: Report) -> None:
+        """Give back the space of all dead rows of the kept pages, and of evidence in the journal; raises as `step`."""
+        self.wait()
+        self._raise_failure()
+        with store_errors():
+            self._entries.compact(lambda: self._begin(decider).finish(), report)
+        while self._move.step():
+            pass
+
     def wait(self) -> None:
         """Wait for a commit that was begun."""
         if self._thread is not None:
@@ -100,7 +109,8 @@ class Commits:
     def _begin(self, decider: Decider) -> PendingCommit:
         journal = self._journal
         extra = partial(encode_state, decider.state())  # encoded by the thread that writes
-        pending = self._entries.begin_commit(journal.sequence, journal.log.tail(journal.sequence), extra)
+        memory = {"host_text": decider.host_text.size_bytes}
+        pending = self._entries.begin_commit(journal.sequence, journal.log.tail(journal.sequence), extra, memory)
         self._taken_at = journal.sequence
         return pending
 
@@ -111,7 +121,8 @@ class Commits:
             _LOG.warning("%s: no commit of the kept pages; the journal has them", error)
             self._failure = error
 
-    def _is_running(self) -> bool:
+    def is_running(self) -> bool:
+        """Whether a commit is under way, which takes memory for a while."""
         if self._thread is not None and not self._thread.is_alive():
             self.wait()
         return self._thread is not None

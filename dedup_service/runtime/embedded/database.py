@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from dedup_service.core.errors import StateError
 
 __all__ = [
+    "VACUUM_SHARE",
     "Database",
     "ForeignStateError",
     "StateClosedError",
@@ -80,6 +81,9 @@ def translated(path: str) -> Iterator[None]:
 # values are a half and a quarter of that, to save disk and memory, and were not measured separately.
 _CHECKPOINT_PAGES = 16 * 1024
 _CACHE_KIB = 64 * 1024
+VACUUM_SHARE = 20
+"""A file of which less than one page in so many is free is left as it is: writing it costs more than that gives."""
+
 _BUSY_TIMEOUT_MS = 5000  # a program that copies the file may delay a commit
 
 
@@ -140,11 +144,28 @@ class Database:
             while rows := cursor.fetchmany(size):
                 yield rows
 
+    def free_bytes(self) -> int:
+        """Return the bytes of pages in the file that have no content."""
+        ((pages,),), ((page_bytes,),) = self.rows("PRAGMA freelist_count"), self.rows("PRAGMA page_size")
+        return int(pages * page_bytes)
+
     def empty_write_ahead(self) -> bool:
         """Move the write-ahead file into the database and empty it; False while a reader needs its content."""
         with translated(self.path):
             busy: int = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             return not busy
+
+    def vacuum(self) -> None:
+        """Write the file without its free pages, if they are one in VACUUM_SHARE; StateFullError leaves it as it was.
+
+        For a while this takes up to twice the size of the content, beside the file.
+        """
+        ((pages,),) = self.rows("PRAGMA page_count")
+        ((page_bytes,),) = self.rows("PRAGMA page_size")
+        if VACUUM_SHARE * self.free_bytes() >= pages * page_bytes:
+            with translated(self.path):
+                self.connection.execute("VACUUM")
+        self.empty_write_ahead()
 
     def close(self) -> None:
         """Close the file; an open transaction is rolled back."""

@@ -36,6 +36,7 @@ from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_fo
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
 from dedup_service.runtime.embedded.state_info import StateInfo, read_info
 from dedup_service.runtime.events import IndexEvent, Observer
+from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 __all__ = ["FilterView", "NearDuplicateFilter", "view_of"]
@@ -79,6 +80,7 @@ class NearDuplicateFilter:
         text_budget_bytes: int = TEXT_BUDGET_BYTES,
         snapshot_every: int = SNAPSHOT_EVERY,
         journal_days: float | None = None,
+        max_memory_bytes: int | None = None,
         observers: Iterable[Observer] = (),
     ) -> Self:
         """Open a state folder, or create it.
@@ -100,14 +102,18 @@ class NearDuplicateFilter:
                 Older ones are deleted in small steps: `why` no longer finds them, and a delivery of that age that is
                 repeated is judged again. Kept pages, corrections and retractions stay. A state in memory keeps the
                 latest 10,000 records of pages that were not kept.
+            max_memory_bytes: Limit on the anonymous and shared memory of this process. Above it, the number of kept
+                pages no longer grows if `keep` has a bound, which is recorded as a change of `keep`; otherwise
+                pages are refused. Needs Linux.
             observers: Called with what was done, once it is durable.
 
         Returns:
             The open filter. Use it as a context manager, or call `close`.
 
         Raises:
-            ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder, or
-                `space` cannot be built or indexed.
+            ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder,
+                `space` cannot be built or indexed, or memory cannot be measured here.
+            MemoryLimitError: The tables of the state take more than `max_memory_bytes`; nothing was loaded.
             StateInUseError: Another process has the folder open.
             ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
             StateFullError: The folder cannot be written.
@@ -126,6 +132,7 @@ class NearDuplicateFilter:
             text_budget_bytes=text_budget_bytes,
             snapshot_every=snapshot_every,
             journal_days=journal_days,
+            memory_limit=None if max_memory_bytes is None else ProcessMemoryLimit(max_memory_bytes),
         )
         if path is None:
             return cls(space, _state(None, built, (rule, bounds), settings, observers), None, None)
@@ -216,6 +223,8 @@ class NearDuplicateFilter:
             ConfigurationError: The numbers of pages and delivery ids differ.
             StateFullError: The disk did not take the batch. Nothing of it is stored: free space, open the state
                 again and repeat the batch.
+            MemoryLimitError: Memory is used up, and no bound lets pages expire. Nothing of the batch is stored: close
+                the filter, open it with a larger `max_memory_bytes` or with `keep`, and repeat the batch.
             StateClosedError: The filter is closed, or stopped at an earlier error.
         """
         prepare = build_fingerprinter(self._options).prepare

@@ -20,7 +20,7 @@ from typing import Any
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_store import HeldEntries
+from dedup_service.core.decision.entry_store import HeldEntries, MemoryStore
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -41,7 +41,9 @@ from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
 from dedup_service.runtime.embedded.restore import Restorer
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
-from dedup_service.runtime.store.stored_entries import StoredEntries
+from dedup_service.runtime.memory_limit import ProcessMemoryLimit
+from dedup_service.runtime.store.store_info import store_info
+from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 
 __all__ = ["JOURNAL_FILE", "PAGES_FOLDER", "SNAPSHOT_EVERY", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
 
@@ -75,7 +77,8 @@ class StateSettings:
     shards: parts of each index. text_budget_bytes: size of the compressed texts kept, the oldest are dropped first.
     snapshot_every: records between commits of the kept pages. layout: of a new state; an existing one keeps its own.
     journal_days: days for which records of pages without an entry stay; None keeps them (see `deletion`).
-    memory_records: how many of the latest of them stay in a state without a folder.
+    memory_records: how many of the latest of them stay in a state without a folder. memory_limit: of the process;
+    bounds of expiry that it has lowered stay if they are asked for as they were before.
     """
 
     layout: IndexLayout = DEFAULT_LAYOUT
@@ -84,6 +87,7 @@ class StateSettings:
     snapshot_every: int = SNAPSHOT_EVERY
     journal_days: float | None = None
     memory_records: int = MEMORY_RECORDS
+    memory_limit: ProcessMemoryLimit | None = None
 
 
 class State:
@@ -104,14 +108,18 @@ class State:
     ) -> None:
         settings = settings or StateSettings()
         path = None if folder is None else folder / JOURNAL_FILE
+        self._limit = settings.memory_limit
         if folder is not None:
             _refuse_old(folder)
+            _admit(self._limit, folder / PAGES_FOLDER)
         first_rule, first_keep = rule or rule_for(), keep or KEEP_ALL
+        self.rule, self.keep = first_rule, first_keep
         policy = _policy(first_rule, first_keep) | {"layout": settings.layout.to_dict()}
         self.space_id = space_id
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
         self._in_memory = folder is None
         self._entries: StoredEntries | None = None
+        self._store = MemoryStore()
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
         self._minute: int | None = None
@@ -124,7 +132,7 @@ class State:
             self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
             layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
             if folder is None:
-                self._candidates = LocalCandidates(self.rule, layout=layout, shards=settings.shards)
+                self._candidates = LocalCandidates(self.rule, store=self._store, layout=layout, shards=settings.shards)
                 self._decider = self._new_decider(self._candidates, DeciderState())
             else:
                 pages = folder / PAGES_FOLDER
@@ -150,8 +158,10 @@ class State:
         """Return the verdicts on a batch, in its order, once all of them are durable.
 
         deliveries: a digest that was seen before gets the verdict that it had.
-        Raises StateFullError, and stops, if the disk does not take the batch: then nothing of it is stored.
+        Raises StateFullError, and stops, if the disk does not take the batch: then nothing of it is stored; and
+        MemoryLimitError before the batch, which has no effect then.
         """
+        self._keep_memory(len(deliveries))
         times = [time.perf_counter()]
         with self._all_or_stop():
             digests = [digest for _, digest in deliveries if digest is not None]
@@ -224,6 +234,17 @@ class State:
                 self.journal.database.path,
             )
 
+    def compact(self, report: Report) -> None:
+        """Give back disk space of pages that were removed, that expired or were erased, and of the journal.
+
+        StateFullError if the disk does not take the new files; the state stops, and what it has stays.
+        """
+        with self._all_or_stop():
+            if self._commits is not None:
+                self._commits.compact(self._decider, report)
+                report("journal", 0, 0)
+                self.journal.database.vacuum()
+
     def correct(
         self, record: CorrectionRecord, *, author: str | None = None, timestamp: float | None = None
     ) -> Correction:
@@ -274,7 +295,17 @@ class State:
     def index_event(self) -> IndexEvent:
         """Return the index sizes."""
         sizes = self._candidates.sizes()
-        return IndexEvent(entries=self.journal.entries, channels=sizes.channels, cells=sizes.cells)
+        return IndexEvent(
+            entries=self.journal.entries, channels=sizes.channels, cells=sizes.cells, memory=self.memory()
+        )
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of memory by structure; takes about 1 ms."""
+        if self._entries is None:
+            sizes = {"entries": self._store.size_bytes, **self._candidates.tables.sizes()}
+        else:
+            sizes = self._entries.sizes().memory
+        return {**sizes, "host_text": self._decider.host_text.size_bytes}
 
     def close(self) -> None:
         """Commit the kept pages, unless stopped at an error, and close all files. A second call does nothing.
@@ -302,6 +333,20 @@ class State:
                 entries.close()
             except StateError as error:
                 _LOG.warning("%s", error)
+
+    def _keep_memory(self, pages: int) -> None:
+        """Bound the kept pages if memory is used up; call it before so many pages are decided."""
+        self._check_usable()
+        if self._limit is None or (self._commits is not None and self._commits.is_running()):
+            return
+        lower = self._limit.step(pages, len(self._decider), self.keep, lambda: sum(self.memory().values()))
+        if lower is None:
+            return
+        with self._all_or_stop():
+            self.keep = lower
+            self._decider.expiry.keep = lower
+            self._record_policy()
+        _LOG.warning("%s: %s", self.journal.database.path, self._limit.bounded(lower))
 
     def _keep_up(self) -> None:
         """Do a little of what is due beside the decisions; the verdicts are durable already, whatever happens."""
@@ -399,9 +444,16 @@ class State:
     def _apply_policy(self, rule: MatchRule | None, keep: Keep | None) -> None:
         policy = self.journal.log.policy()
         in_force = MatchRule.from_dict(policy["rule"]), keep_of(policy)
-        self.rule, self.keep = rule or in_force[0], in_force[1] if keep is None else keep
+        was_lowered = self._limit is not None and keep is not None and in_force[1].lowers(keep)
+        self.rule = rule or in_force[0]
+        self.keep = in_force[1] if keep is None or was_lowered else keep
         if (self.rule, self.keep) != in_force:
-            self.journal.change_policy({"layout": policy["layout"]} | _policy(self.rule, self.keep))
+            self._record_policy()
+
+    def _record_policy(self) -> None:
+        """Record the rule and the bounds in force."""
+        layout = self.journal.log.policy()["layout"]
+        self.journal.change_policy({"layout": layout} | _policy(self.rule, self.keep))
 
     def _entry_of(self, reference: str | int) -> int | None:
         """Return the sequence of the live entry that `reference` names, or None."""
@@ -500,6 +552,17 @@ def _refuse_old(folder: Path) -> None:
             f"{folder} was written by an earlier twinsieve ({_OLD_SNAPSHOT} is in it): start a new state folder and "
             "filter the same input again"
         )
+
+
+def _admit(limit: ProcessMemoryLimit | None, pages: Path) -> None:
+    """Raise MemoryLimitError if the tables of the last commit do not fit; what cannot be read is not judged here."""
+    if limit is None:
+        return
+    try:
+        info = store_info(pages)
+    except StateError:
+        return
+    limit.admit(info.memory, info.live_rows or 0)
 
 
 def _policy(rule: MatchRule, keep: Keep) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Describe a state folder; another process may write to it at the same time."""
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,7 @@ from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.journal import read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER
-from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
+from dedup_service.runtime.store.store_info import disk_bytes, store_info
 
 __all__ = ["StateInfo", "open_read_only", "read_info", "state_info"]
 
@@ -45,7 +43,16 @@ class StateInfo:
         text_bytes: Size of the compressed texts.
         commit_sequence: Last record that the last commit of the kept pages has; None before any.
         commit_age_s: Age of that commit in seconds; None before any.
+        memory: Bytes of memory by structure in a process that has the state open, as of the last commit; empty before
+            any. Without the window, the journal's cache and the program, which do not grow with the kept pages.
+        cells: Cells with an entry, or that turned some away, as of the last commit; None before any.
+        cells_overflowed: Those of them that turned entries away.
+        rows: Rows of kept pages in the files of the last commit.
+        live_rows: Those of them that are compared with; the others are space that `twinsieve state compact` gives
+            back. None before any commit.
+        disk: Bytes on disk by structure: files of kept pages, `journal` and its `write_ahead`.
         journal_bytes: Size of the journal on disk, including the write-ahead file.
+        journal_free_bytes: Pages of the journal that have no content any more.
         pages_bytes: Size of the folder of kept pages on disk.
     """
 
@@ -66,7 +73,14 @@ class StateInfo:
     text_bytes: int
     commit_sequence: int | None
     commit_age_s: float | None
+    memory: Mapping[str, int]
+    cells: int | None
+    cells_overflowed: int | None
+    rows: int
+    live_rows: int | None
+    disk: Mapping[str, int]
     journal_bytes: int
+    journal_free_bytes: int
     pages_bytes: int
 
 
@@ -95,8 +109,10 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         log = JournalReader(database, header.space_id)
         sequence, policy = log.last_sequence(), log.policy()
         rare = dict(connection.execute("SELECT kind, count(*) FROM log WHERE kind <> 'page' GROUP BY kind"))
+        free_bytes = database.free_bytes()
     journal, pages = (folder or _NOWHERE) / JOURNAL_FILE, (folder or _NOWHERE) / PAGES_FOLDER
-    manifest = _manifest(pages)
+    store = store_info(pages)
+    journal_disk = {"journal": disk_bytes(journal), "write_ahead": disk_bytes(journal.with_name(journal.name + "-wal"))}
     return StateInfo(
         space_id=header.space_id,
         space=MappingProxyType(dict(header.space)),
@@ -113,24 +129,15 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         policies=rare.get("policy", 0),
         deleted_up_to=counters.get("deleted_up_to", 0),
         text_bytes=counters.get("text_bytes", 0),
-        commit_sequence=None if manifest is None else manifest.sequence,
-        commit_age_s=None if manifest is None else max(0.0, time.time() - (pages / MANIFEST).stat().st_mtime),
-        journal_bytes=_size(journal) + _size(journal.with_name(journal.name + "-wal")),
-        pages_bytes=sum(map(_size, pages.iterdir())) if pages.is_dir() else 0,
+        commit_sequence=store.commit_sequence,
+        commit_age_s=store.commit_age_s,
+        memory=MappingProxyType(store.memory),
+        cells=store.cells,
+        cells_overflowed=store.cells_overflowed,
+        rows=store.rows,
+        live_rows=store.live_rows,
+        disk=MappingProxyType({**store.disk, **{name: size for name, size in journal_disk.items() if size}}),
+        journal_bytes=sum(journal_disk.values()),
+        journal_free_bytes=free_bytes,
+        pages_bytes=sum(store.disk.values()),
     )
-
-
-def _manifest(pages: Path) -> Manifest | None:
-    """Return the last commit of the kept pages; None before any."""
-    try:
-        manifest = read_manifest(pages)
-    except StoreDamagedError:
-        return None
-    return manifest if manifest.extra else None
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # there is none, or it was replaced at this moment
-        return 0

@@ -39,6 +39,7 @@ from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import PoolState
@@ -72,7 +73,8 @@ class ServiceSettings:
     frozen process. session_timeout_s: after which the partitions of a process that died are reassigned. stall_s: a
     partition whose records wait longer than that while none is done makes its process not ready; give more than
     twice `page_timeout_s`.
-    snapshot_every: minimum number of log records between two snapshots.
+    snapshot_every: minimum number of log records between two snapshots. max_memory_bytes: of this process, if it
+    decides (see `runtime.memory_limit`).
     """
 
     connection: Connection
@@ -96,6 +98,7 @@ class ServiceSettings:
     session_timeout_s: float = 6.0
     stall_s: float = 90.0
     snapshot_every: int = 100_000
+    max_memory_bytes: int | None = None
 
     @property
     def group_id(self) -> str:
@@ -157,7 +160,8 @@ class Service:
         """Run until `stop` is set, then drain and return. Raises the error that ended a step."""
         settings = self._settings
         space_id = build_fingerprinter(settings.space).space_id
-        requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep)
+        is_bounded = settings.max_memory_bytes is not None
+        requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep, may_be_lower=is_bounded)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(lambda: local.close(self.left_s()))
@@ -239,6 +243,7 @@ class Service:
     ) -> DecideStep | None:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
         settings = self._settings
+        memory = None if settings.max_memory_bytes is None else ProcessMemoryLimit(settings.max_memory_bytes)
         restored = restore(
             local,
             log,
@@ -248,6 +253,7 @@ class Service:
             stop=stop,
             max_waiting=DecideSettings().max_pending_outcomes,
             pages=self._topics.pages,
+            memory=memory,
         )
         if restored is None:
             return None
@@ -271,6 +277,7 @@ class Service:
             topic_id=pages,
             lag=lambda: self._monitor.backlog().lag(DECIDE),
             check=check,
+            memory=memory,
             session_timeout_s=settings.session_timeout_s,
         )
 

@@ -29,6 +29,7 @@ __all__ = [
     "Manifest",
     "SegmentLabel",
     "StoreLabel",
+    "StoreSizes",
     "read_checked",
     "read_manifest",
     "sync_directory",
@@ -126,10 +127,22 @@ class ImagesLabel(msgspec.Struct):
     entries: int
 
 
+class StoreSizes(msgspec.Struct):
+    """Sizes when the commit was begun, of what a reader would have to load to measure.
+
+    memory: bytes by structure. live: rows. cells: with an entry, or that turned some away; overflowed: the latter.
+    """
+
+    memory: dict[str, int]
+    live: int
+    cells: int
+    overflowed: int
+
+
 class Manifest(msgspec.Struct):
     """All files of a store. sequence, tail: last record of the log that is in it, and its digest.
 
-    next_row: first unused row number. extra: None if the caller gave nothing.
+    next_row: first unused row number. sizes: None in commits without tables. extra: None if the caller gave nothing.
     """
 
     version: int
@@ -142,6 +155,7 @@ class Manifest(msgspec.Struct):
     live: LiveLabel | None = None
     segments: list[SegmentLabel] = []
     images: ImagesLabel | None = None
+    sizes: StoreSizes | None = None
     extra: ExtraLabel | None = None
 
 

@@ -40,6 +40,7 @@ from dedup_service.runtime.store.manifest import (
     STORE_VERSION,
     Manifest,
     StoreLabel,
+    StoreSizes,
     read_manifest,
     write_checked,
 )
@@ -63,6 +64,9 @@ SEGMENT_ROWS = 1 << 20
 
 _SPARSE_SHARE = 0.5
 """Share of rows to keep below which a segment is compacted: each byte that stays is copied once a halving at most."""
+
+_ENDED_SHARE, _SMALL_SHARE, _MANY_SEGMENTS = 1 / 8, 1 / 16, 64
+"""Share of dead rows at which `end_segment` ends one; the share of its numbers up to which a segment is small."""
 
 _READ_ATTEMPTS = 8
 """Commits that may come between reading a manifest and opening its files, before a reader gives up."""
@@ -178,13 +182,15 @@ class PageStore:
     def appended_since(self, first: int) -> Iterator[range]:
         """Yield the row numbers from `first` on that were given, those of removed rows included.
 
-        In segments that were compacted since then, they may be more than there are rows.
+        In segments that were compacted since then, they may be more than there are rows, or end before removed rows.
         """
         for number, segment in list(self._segments.items()):
             start = number * self._segment_rows
-            rows = segment.rows if segment.members is None else self._segment_rows
-            if start + rows > first:
-                yield range(max(first, start), start + rows)
+            if start + self._segment_rows <= first:
+                continue
+            end = start + (segment.rows if segment.members is None else segment.members.end(self._segment_rows))
+            if end > first:
+                yield range(max(first, start), end)
 
     def announce_rows(self, first: int) -> None:
         """Ask the disk for the rows from `first` on, which are read soon."""
@@ -301,12 +307,14 @@ class PageStore:
         images: Images | None = None,
         extra: bytes | Callable[[], bytes] = b"",
         text_budget_bytes: int | None = None,
+        sizes: StoreSizes | None = None,
     ) -> PendingCommit:
         """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
 
         images: of the tables; without it the tables have to be built again from the rows after opening. extra: other
         state, which gets a file of its own, or what `finish` calls for it. text_budget_bytes: above it the oldest texts
-        are dropped, a segment at a time. A commit that is not finished is finished first.
+        are dropped, a segment at a time. sizes: for readers of the manifest. A commit that is not finished is finished
+        first.
         """
         self.finish_commit()
         obsolete = self._drop_texts(text_budget_bytes)
@@ -331,6 +339,7 @@ class PageStore:
             next_row=self._next_row,
             segments=[segment.label() for segment in self._segments.values()],
             images=None if cut is None else cut.label,
+            sizes=sizes,
             extra=None,
         )
         manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # labels change later
@@ -355,15 +364,29 @@ class PageStore:
             self._pending.finish()
             self._pending = None
 
-    def compact(self, budget_bytes: int, *, wait: bool = True) -> bool:
+    def end_segment(self) -> None:
+        """Begin a new segment with the next row if an eighth of the present one is dead, so that it can be compacted.
+
+        Numbers that it has not given are lost, and each segment takes file descriptors: nothing is done in the upper
+        half of all numbers, nor with a small segment where there are many.
+        """
+        number = self._next_row // self._segment_rows
+        segment = self._segments.get(number)
+        if segment is None or self._next_row >= _LARGEST_NUMBER // 2:
+            return
+        is_worth_it = len(self._segments) < _MANY_SEGMENTS or segment.rows >= _SMALL_SHARE * self._segment_rows
+        if is_worth_it and segment.rows - self._live_counts[number] >= max(1, _ENDED_SHARE * segment.rows):
+            self._seal(segment)
+
+    def compact(self, budget_bytes: int, *, wait: bool = True, below: float = _SPARSE_SHARE) -> bool:
         """Copy up to about `budget_bytes` of live rows out of the sparsest segment; return whether there is more to do.
 
-        A segment of which more than half is dead is sparse. Row numbers do not change. Without `wait` nothing waits
-        for the disk: the old files stay until the next commit, and as long as they have as many rows as a segment, no
-        other segment is begun.
+        below: share of rows to keep below which a segment is sparse; 1.0: all that have dead rows. Row numbers do not
+        change. Without `wait` nothing waits for the disk: the old files stay until the next commit, and as long as they
+        have as many rows as a segment, no other segment is begun.
         """
         if self._compaction is None:
-            number = self._sparsest()
+            number = self._sparsest(below)
             if number is None or not self._may_begin_compaction(wait=wait):
                 return False
             self._compaction = Compaction(self.folder, self._identity, self._segments[number], self._kept(number))
@@ -373,7 +396,7 @@ class PageStore:
             self._compaction = None
         if wait:
             self._publish_replaced()
-        return self._compaction is not None or self._sparsest() is not None
+        return self._compaction is not None or self._sparsest(below) is not None
 
     def erase(self, number: int) -> None:
         """Overwrite the evidence, names and text of a row with zeros, durably.
@@ -472,16 +495,25 @@ class PageStore:
         self._table.clear(number)
         return segment
 
-    def _sparsest(self) -> int | None:
-        """Return the committed segment of which the smallest share would be kept, below a half; None without one."""
+    def sparse_rows(self, below: float = 1.0) -> int:
+        """Return how many rows `compact` has to copy, by its present bound."""
+        return sum(rows for rows, share in self._to_keep().values() if share < below)
+
+    def _sparsest(self, below: float) -> int | None:
+        """Return the segment of which the smallest share would be kept, below a bound; None without one."""
+        shares = [(share, number) for number, (_, share) in self._to_keep().items()]
+        share, number = min(shares, default=(1.0, -1))
+        return number if share < below else None
+
+    def _to_keep(self) -> dict[int, tuple[int, float]]:
+        """Return how many rows, and which share, a compaction of each committed segment would keep."""
         committed = {label.number: label.rows for label in self.manifest.segments}
-        shares = [
-            ((self._live_counts[number] + self._removed_counts[number]) / segment.rows, number)
+        rows = {number: self._live_counts[number] + self._removed_counts[number] for number in self._segments}
+        return {
+            number: (rows[number], rows[number] / segment.rows)
             for number, segment in self._segments.items()
             if self._is_sealed(number) and segment.rows == committed.get(number)
-        ]
-        share, number = min(shares, default=(1.0, -1))
-        return number if share < _SPARSE_SHARE else None
+        }
 
     def _kept(self, number: int) -> npt.NDArray[np.bool_]:
         """Return the rows of a segment that are live now or in the last commit: bool[segment_rows]."""

@@ -172,6 +172,11 @@ class Members:
         """Return which of `count` rows are there: bool[count]."""
         return np.unpackbits(self._view[: count // 8], bitorder="little").view(np.bool_)
 
+    def end(self, count: int) -> int:
+        """Return the number behind the last row that is there, of `count`; 0 if there is none."""
+        there = np.flatnonzero(self._view[: count // 8])
+        return 0 if not len(there) else 8 * int(there[-1]) + int(self._view[there[-1]]).bit_length()
+
     def close(self) -> None:
         """Unmap the file."""
         self._view = np.zeros(0, np.uint8)

@@ -15,7 +15,7 @@ raised by the next `step` as well. Everything else is for the deciding thread.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +34,11 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.manifest import StoreLabel
+from dedup_service.runtime.store.manifest import StoreLabel, StoreSizes
 from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore
 from dedup_service.runtime.store.table_images import TableImages, Tables
 
-__all__ = ["StoredEntries"]
+__all__ = ["Report", "StoredEntries"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,6 +50,12 @@ _IMAGE_PIECES = 4
 
 _COMPACTED_BYTES = 1 << 20
 """Bytes that compaction copies between two batches."""
+
+_COMPACTED_AT_ONCE = 32 << 20
+"""Bytes that compaction copies between two reports."""
+
+Report = Callable[[str, int, int], None]
+"""Progress of a compaction: (what, done, total)."""
 
 Removed = Callable[[bytes], Sequence[RemovedEntry]]
 """Returns the removed entries that the cells still need, from `extra` of a commit."""
@@ -180,10 +186,42 @@ class StoredEntries:
         with self._turn:
             self.pages.compact(_COMPACTED_BYTES, wait=False)
 
-    def begin_commit(self, sequence: int, tail: str, extra: bytes | Callable[[], bytes]) -> PendingCommit:
-        """Note the present state, which `finish` makes durable; see `PageStore.begin_commit`."""
+    def compact(self, commit: Callable[[], None], report: Report) -> None:
+        """Give back the space of all dead rows; waits for the disk. commit: makes the present state durable.
+
+        After the second commit, no file of rows or tables has a page that left the index and the cells before, except
+        `row_columns`. StoreFullError if the disk is full.
+        """
         with self._turn:
-            return self.pages.begin_commit(sequence, tail, self._images, extra)
+            self.pages.end_segment()
+            self.tables.cells.keep_sieves(self.pages.next_row)
+            commit()
+            total = self.pages.sparse_rows()
+            report("kept pages", 0, total)
+            while self.pages.compact(_COMPACTED_AT_ONCE, below=1.0):
+                report("kept pages", total - self.pages.sparse_rows(), total)
+            self._images.renew(lambda done, tables: report("tables", done, tables))
+            commit()
+
+    def begin_commit(
+        self,
+        sequence: int,
+        tail: str,
+        extra: bytes | Callable[[], bytes],
+        other_memory: Mapping[str, int] | None = None,
+    ) -> PendingCommit:
+        """Note the present state, which `finish` makes durable; see `PageStore.begin_commit`.
+
+        other_memory: bytes of structures that only the caller knows, for the sizes in the manifest.
+        """
+        with self._turn:
+            return self.pages.begin_commit(sequence, tail, self._images, extra, sizes=self.sizes(other_memory))
+
+    def sizes(self, other_memory: Mapping[str, int] | None = None) -> StoreSizes:
+        """Return the present sizes; takes about 1 ms."""
+        cells = self.tables.cells.statistics()
+        memory = {**self.tables.sizes(), "rows": self.pages.memory_bytes(), **(other_memory or {})}
+        return StoreSizes(memory, len(self.pages), cells.cells, cells.overflowed)
 
     def erase(self, sequence: int) -> None:
         """Overwrite the evidence of a page with zeros, durably, if a segment has it.

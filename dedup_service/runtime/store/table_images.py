@@ -155,14 +155,30 @@ class TableImages:
         """Whether the next commit has an image."""
         return self._image is not None
 
-    def complete(self) -> None:
-        """Complete the image that is being copied, or one from now on if there is none at all; waits for the disk."""
+    def complete(self, report: Callable[[int, int], None] | None = None) -> None:
+        """Complete the image that is being copied, or one from now on if there is none at all; waits for the disk.
+
+        report: called with (done, total), in tables.
+        """
         if self._walk is None and self._image is None:
             self._begin()
         while self._walk is not None and self._walk.table < len(self._names):
             self._copy(1, wait=True)
+            if report is not None:
+                report(self._walk.table, len(self._names))
         if self._walk is not None:
             self._walk.writer.label(wait=True)
+
+    def renew(self, report: Callable[[int, int], None] | None = None) -> None:
+        """Complete an image from now on; see `complete`. After the next commit it is the only one.
+
+        No file of tables but the columns then has anything of rows that left the tables before.
+        """
+        if self._walk is not None:
+            self._walk.writer.abort()
+            self._walk = None
+        self._begin()
+        self.complete(report)
 
     def cut(self, segments: Collection[int]) -> ImagesCut:
         """Note the present state, for `PageStore.begin_commit`. segments: numbers of those that the commit has."""
@@ -310,11 +326,12 @@ class TableImages:
         return obsolete
 
     def _gone_segments(self, rows: RowNumbers) -> list[range]:
-        """Return the ranges of rows that are in the cells, in segments that the store does not have any more."""
+        """Return the ranges of rows that are in the cells, and behind all rows that the store has of their segments."""
         size = self._store.segment_rows
-        there = {numbers.start // size for numbers in self._store.appended_since(0)}
+        there = {numbers.start // size: numbers.stop for numbers in self._store.appended_since(0)}
         last = {row // size: row for row in np.sort(rows).tolist()}
-        return [range(segment * size, row + 1) for segment, row in last.items() if segment not in there]
+        gone = [range(there.get(segment, segment * size), row + 1) for segment, row in last.items()]
+        return [numbers for numbers in gone if numbers]
 
     def _append_columns(self, gone: Collection[range] = ()) -> None:
         """Append the columns of rows that are new, and of some that the store does not have any more."""

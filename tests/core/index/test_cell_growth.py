@@ -152,3 +152,14 @@ def test_paths_that_are_cut_off_are_refused(cut: slice) -> None:
     with pytest.raises(StateError, match="the paths of 3 entries"):
         index.restore(rows, rows.astype(np.int64), np.zeros((3, 2), np.uint64), first_cells(keys)[cut])
     assert index.statistics().cells == 0
+
+
+def test_rows_that_are_left_out_take_no_memory() -> None:
+    """A million numbers between two rows are no million sieves; the two are as they were."""
+    cells, rows = CellRows(), np.array([5, (1 << 20) + 3], np.uint32)
+    sieves = np.array([[1, 2], [3, 4]], np.uint64)
+    cells.set_sieves(rows[:1], sieves[:1])
+    cells.keep_sieves(1 << 20)
+    cells.set_sieves(rows[1:], sieves[1:])
+    assert (cells.sieves(rows) == sieves).all()
+    assert cells.statistics().sieve_bytes < 1 << 20

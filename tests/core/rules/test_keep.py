@@ -47,3 +47,21 @@ def test_a_record_of_other_values_is_refused(values: dict[str, int]) -> None:
     """A bound below 1 or with another name: half of the bounds give other verdicts."""
     with pytest.raises(ConfigurationError):
         Keep.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "other", "lowers"),
+    [
+        ("90d,5", "90d", True),
+        ("90d,5", "90d,6", True),
+        ("5", "6", True),
+        ("90d,6", "90d,6", False),
+        ("90d,7", "90d,6", False),
+        ("80d,5", "90d", False),
+        ("90d", "90d,6", False),
+        ("5", "all", False),
+    ],
+)
+def test_bounds_with_fewer_pages_lower_others(bounds: str, other: str, lowers: bool) -> None:
+    """If the age is the same; where all pages are kept, nothing is lowered."""
+    assert Keep.parse(bounds).lowers(Keep.parse(other)) == lowers

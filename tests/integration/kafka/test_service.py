@@ -17,9 +17,11 @@ from benchmarks.service.reading import read_all
 from benchmarks.service.stream import Sent, stream
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.log_records import PolicyRecord, RetractionRecord
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
+from dedup_service.runtime import memory_limit
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
 from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.producers import Message, append
@@ -33,6 +35,7 @@ from dedup_service.runtime.kafka.messages.log_record import encode
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.memory_limit import MemoryLimitError
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST
@@ -219,6 +222,46 @@ def test_operator_records_apply_to_every_service(broker: Broker, topics: Topics,
     with running(settings(broker, topics, tmp_path / "state"), progress):
         progress.wait_for(everything_decided(broker, topics))
     assert check(broker.bootstrap, topics, [*sent, sent[0]], frozenset({sent[0].truth.name})).complaints == []
+
+
+def test_a_service_without_memory_ends_and_the_next_one_goes_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """The error has the limit; with a higher one, each record is answered once."""
+    sent = list(stream(14, 100))
+    publish(broker, topics, sent)
+    stopped, progress = Progress(), Progress()
+    tight = settings(broker, topics, tmp_path / "state", max_memory_bytes=1 << 20)
+    with pytest.raises(MemoryLimitError, match=r"the limit is 1\.00 MiB"), running(tight, stopped):
+        stopped.wait_for(lambda: False)
+    with running(settings(broker, topics, tmp_path / "state", max_memory_bytes=1 << 40), progress):
+        progress.wait_for(everything_decided(broker, topics))
+    assert check(broker.bootstrap, topics, sent).complaints == []
+
+
+def test_a_service_whose_memory_is_used_up_lets_pages_expire(
+    broker: Broker, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bounds are a record of the log; the same command line starts again, with a limit."""
+    limit_bytes, used = 16 << 20, [0]
+    monkeypatch.setattr(memory_limit, "process_memory", lambda: used[0])
+    monkeypatch.setattr(memory_limit, "CHECK_EVERY", 20)
+    sent = list(stream(15, PAGES))
+    progress, more = Progress(), {"keep": Keep.parse("90d"), "max_memory_bytes": limit_bytes}
+    with running(settings(broker, topics, tmp_path / "state", **more), progress) as service:
+        publish(broker, topics, sent[:100])
+        progress.wait_for(lambda: progress.done >= 100)
+        used[0] = limit_bytes + 1
+        for some in (sent[100:200], sent[200:]):  # the bounds are in the log before the second half
+            publish(broker, topics, some)
+            progress.wait_for(everything_decided(broker, topics))
+        policy, kept = service.ask(lambda replica: (replica.policy, len(replica)))
+    assert policy is not None
+    assert policy.keep.lowers(Keep.parse("90d"))
+    assert 0 < kept <= (policy.keep.max_pages or 0)
+    assert "memory_limit" in {problem.kind for problem in progress.problems}
+    with running(settings(broker, topics, tmp_path / "state", **more), again := Progress()) as service:
+        publish(broker, topics, sent[:1])
+        again.wait_for(everything_decided(broker, topics))
+        assert service.ask(lambda replica: replica.policy) == policy
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,9 @@ def test_live_stats_are_collected_at_the_scrape(status: FakeStatus) -> None:
     assert value(registry, "removed_entries_total", reason="retraction") == 1
     assert value(registry, "guarded_pages_total", guard="surge") == 1
     assert value(registry, "refused_claims_total") == 1
-    assert value(registry, "index_bytes") == 1500
+    assert value(registry, "index_bytes") == 1700
+    assert value(registry, "memory_bytes", structure="cells") == 500
+    assert value(registry, "memory_bytes", structure="urls") == 200
     assert value(registry, "false_drop_ratio", bound="estimate") == 1
     assert value(registry, "pool_busy_processes") == 2
     live_stats.pool = lambda: None
@@ -143,7 +145,10 @@ def full_metrics(status: FakeStatus) -> tuple[LiveStats, CollectorRegistry]:
     sizes = IndexStatistics(entries=9, fingerprints=9, bytes=1000, largest_bucket=2, split_buckets=0)
     live_stats.index(
         IndexEvent(
-            entries=9, channels={"words": sizes}, cells=CellStatistics(entries=9, cells=70, overflowed=2, bytes=500)
+            entries=9,
+            channels={"words": sizes},
+            cells=CellStatistics(entries=9, cells=70, overflowed=2, bytes=500),
+            memory={"blocks_words": 1000, "cells": 500, "urls": 200},
         )
     )
     live_stats.pool = lambda: PoolState(4, 3, 2, 100, 1)

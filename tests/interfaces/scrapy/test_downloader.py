@@ -202,6 +202,17 @@ def test_a_state_that_fails_keeps_the_page_and_closes_the_crawl(tmp_path: Path) 
         running.close()
 
 
+def test_a_crawl_that_reaches_its_limit_on_memory_is_closed(tmp_path: Path) -> None:
+    """The page passes, and the reason is another than that of a full disk."""
+    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"), TWINSIEVE_MAX_MEMORY="1M")
+    try:
+        assert running.give(page("ferry", FERRY)).flags == []
+        assert running.stat("error_count/state") == 1
+        assert running.crawler.engine.reasons == ["twinsieve_memory_limit"]
+    finally:
+        running.close()
+
+
 def test_a_state_in_use_keeps_the_crawl_from_starting(tmp_path: Path) -> None:
     """A crawl on a state that is not its own fails at once instead of running unfiltered."""
     with NearDuplicateFilter.open(tmp_path / "state"), pytest.raises(StateInUseError, match="which is this one"):

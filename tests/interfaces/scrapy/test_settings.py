@@ -35,6 +35,12 @@ def test_strings_from_a_command_line_equal_values() -> None:
     assert from_strings.concurrency == 6
 
 
+def test_a_limit_on_memory_is_a_size() -> None:
+    """As text, or as a number of bytes."""
+    assert read().max_memory_bytes is None
+    assert read(TWINSIEVE_MAX_MEMORY="8G") == read(TWINSIEVE_MAX_MEMORY=8 << 30)
+
+
 def test_channels_and_k_make_a_rule() -> None:
     """Each replaces the rule of the state, and so does a profile."""
     assert read(TWINSIEVE_CHANNELS="words").rule == rule_for("words")
@@ -55,6 +61,7 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_ACTION", "discard"),
         ("TWINSIEVE_ITEMS", "flag"),
         ("TWINSIEVE_K", "8"),
+        ("TWINSIEVE_MAX_MEMORY", "8 gigs"),
         ("TWINSIEVE_K", -1),
         ("TWINSIEVE_CHANNELS", "title"),
         ("TWINSIEVE_PROCESSES", 0),

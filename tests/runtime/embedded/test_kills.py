@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,8 +19,11 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.embedded.administration import compact_state
+from dedup_service.runtime.embedded.database import VACUUM_SHARE
 from dedup_service.runtime.embedded.journal import read_counters
 from dedup_service.runtime.embedded.state import State, StateSettings
+from dedup_service.runtime.embedded.state_info import state_info
 
 from .prepared import SPACE, SPACE_ID, prepared, state_of
 
@@ -119,6 +123,37 @@ def test_a_state_killed_at_any_write_gives_the_verdicts_of_one_that_was_not(tmp_
     ]
     assert without_times(state_of(state._decider)) == without_times(state_of(steady._decider))
     state.close()
+
+
+def test_a_compaction_that_is_killed_at_any_write_changes_no_verdict(tmp_path: Path) -> None:
+    """The state opens as before, and goes on as one that was not compacted; at the end no dead row is left."""
+    batches, folder, steady = stream(5), tmp_path / "s", tmp_path / "steady"
+    folder.mkdir()
+    state = opened(folder)
+    for number, batch in enumerate(batches[:-4]):
+        state.decide(batch)
+        take_down(state, number, batch)
+    state.close()
+    shutil.copytree(folder, steady)
+
+    kills = 0
+    while dies_at(kills * 3 + 1, lambda: compact_state(folder, lambda *_: None)):
+        kills += 1
+        opened_again = state_info(folder)
+        assert opened_again.entries == state_info(steady).entries
+    assert kills > 5
+    info = state_info(folder)
+    assert info.rows == info.live_rows
+    assert VACUUM_SHARE * info.journal_free_bytes < info.journal_bytes
+    assert info.rows < state_info(steady).rows
+    compacted, other = opened(folder), opened(steady)
+    for batch in batches[-4:]:
+        assert compacted.decide(batch) == other.decide(batch)
+    assert [(entry.sequence, entry.evidence) for entry in compacted.held().rows().entries()] == [
+        (entry.sequence, entry.evidence) for entry in other.held().rows().entries()
+    ]
+    compacted.close()
+    other.close()
 
 
 def without_times(state: DeciderState) -> DeciderState:

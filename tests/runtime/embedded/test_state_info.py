@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import StateError
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.runtime.embedded.state import JOURNAL_FILE, State
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import read_info, state_info
 
 from .prepared import SPACE, SPACE_ID, prepared
@@ -32,6 +33,32 @@ def test_info_counts_what_the_log_holds_while_it_is_written(tmp_path: Path) -> N
     assert closed.pages_bytes > 0
     assert closed.journal_bytes > 0
     assert 0 < closed.text_bytes < in_use.text_bytes
+
+
+def test_sizes_are_those_of_the_last_commit(tmp_path: Path) -> None:
+    """Memory is what the process had when it committed; rows and cells are counted, and every byte on disk is there."""
+    state = State(tmp_path, SPACE_ID, SPACE, None, StateSettings(IndexLayout(window=8)))
+    state.decide([(prepared(f"u{number}", number), None) for number in range(60)])
+    state.retract("u1", erase=False)
+    state.decide([(prepared("last", 99), None)])
+    assert dict(state_info(tmp_path).memory) == {}
+    assert state_info(tmp_path).cells is None
+    commits = state._commits
+    assert commits is not None
+    commits.take(state._decider)
+    at_commit, cells = state.memory(), state.index_event().cells
+    assert cells is not None
+    info = state_info(tmp_path)
+    assert dict(info.memory) == at_commit
+    assert at_commit.keys() == {"cells", "sieves", "blocks_words", "urls", "texts", "bodies", "rows", "host_text"}
+    assert (info.cells, info.cells_overflowed) == (cells.cells, cells.overflowed)
+    assert (info.rows, info.live_rows) == (53, 52)
+    state.close()
+
+    used = sum(path.stat().st_size for path in [tmp_path / JOURNAL_FILE, *(tmp_path / PAGES_FOLDER).iterdir()])
+    info = state_info(tmp_path)
+    assert sum(info.disk.values()) == used
+    assert {"journal", "rows", "evidence", "columns", "live_rows"} <= set(info.disk)
 
 
 def test_info_does_not_change_the_folder(tmp_path: Path) -> None:

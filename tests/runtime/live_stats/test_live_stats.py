@@ -140,11 +140,14 @@ def test_a_rejected_record_counts_once_though_both_steps_report_it(live_stats: L
 def test_the_state_of_index_and_pool(live_stats: LiveStats) -> None:
     """The index as it was reported, the pool as it is now."""
     sizes = IndexStatistics(entries=9, fingerprints=1 << 17, bytes=1000, largest_bucket=12, split_buckets=1)
-    live_stats.index(IndexEvent(entries=9, channels={"words": sizes}, cells=CellStatistics(8, 60, 3, 500)))
+    memory = {"blocks_words": 1000, "cells": 500, "urls": 200}
+    live_stats.index(
+        IndexEvent(entries=9, channels={"words": sizes}, cells=CellStatistics(8, 60, 3, 500), memory=memory)
+    )
     live_stats.pool = lambda: PoolState(4, 3, 2, 100, 1)
     live_stats.removed(RemovalEvent("retraction", "https://a.example/1"))
     figures = stats(live_stats)
-    assert figures["index"]["bytes"] == 1500
+    assert figures["index"]["bytes"] == 1700
     assert figures["index"]["channels"]["words"]["skew"] == 6.0
     assert figures["index"]["cells"] == {"entries": 8, "cells": 60, "overflowed": 3, "bytes": 500, "sieve_bytes": 0}
     assert figures["index"]["removals"] == {

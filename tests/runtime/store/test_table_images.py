@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.row_columns import COLUMN
 from dedup_service.runtime.store.table_images import TableImages, Tables
 
 from .pages import LABEL
@@ -306,3 +307,40 @@ def test_a_commit_without_images_drops_them(tmp_path: Path) -> None:
     assert store.manifest.images is None
     assert not list(tmp_path.glob("image-*"))
     store.close()
+
+
+@pytest.mark.parametrize("from_images", [True, False])
+def test_all_dead_rows_can_be_given_back(tmp_path: Path, from_images: bool) -> None:
+    """Also those of the segment that takes the next rows; tables and rows are as before, and go on alike."""
+    working = Working(tmp_path)
+    working.append(5000)
+    working.images.complete()
+    working.commit()
+    working.remove(0.1)
+    working.remove(0.1)
+    store, images = working.store, working.images
+    store.end_segment()
+    working.commit()
+    while store.compact(1 << 20, below=1.0):
+        pass
+    images.renew()
+    working.commit()
+    assert sum(label.rows for label in store.manifest.segments) == len(store) == len(working.model.rows)
+    assert store.next_row == 2 * SEGMENT_ROWS
+    assert len(list(tmp_path.glob("image-*"))) == 1
+    assert list(tmp_path.glob("cells-*[0-9]")) == []
+    assert store.manifest.images is not None
+    assert sum(label.length for label in store.manifest.images.columns) == 5000 * COLUMN.itemsize
+    for _ in range(2):
+        working.append(100)
+        working.remove(0.1)
+        if from_images:
+            working.commit()
+        else:
+            working.store.commit(working.store.manifest.sequence + 1, "")
+        with reopened(working) as (tables, again, used_images):
+            assert used_images == from_images
+            assert_same(tables, working.model)
+            again.close()
+        working.store = PageStore.open(tmp_path, LABEL)
+        working.model.tables, working.images, _ = restored(working.store, working.model)

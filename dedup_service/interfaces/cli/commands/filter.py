@@ -14,6 +14,7 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     KEEP,
     MATCHING,
+    MAX_MEMORY,
     SHARDS,
     SPACE,
     WORKERS,
@@ -92,7 +93,7 @@ class Outputs:
     show_default=True,
     help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
-@with_options(*MATCHING, KEEP, *SPACE)
+@with_options(*MATCHING, KEEP, MAX_MEMORY, *SPACE)
 @with_options(*WORKERS, SHARDS)
 @click.option(
     "--url-prefix",
@@ -147,6 +148,7 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
             keep=options["keep"],
             shards=options["shards"],
             journal_days=options["keep_journal"] / _DAY_MS if options["keep_journal"] >= 0 else None,
+            max_memory_bytes=options["max_memory"],
             observers=observers,
         )
         stack.enter_context(dedup)

@@ -19,6 +19,7 @@ from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
     MATCHING,
+    MAX_MEMORY,
     SHARDS,
     SPACE,
     WORKERS,
@@ -132,7 +133,7 @@ HTTP = (
 
 
 @click.command("serve", epilog=EPILOG)
-@with_options(*BROKER, *WORK, *MATCHING, KEEP, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
+@with_options(*BROKER, *WORK, *MATCHING, KEEP, MAX_MEMORY, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 
@@ -168,6 +169,8 @@ def serve_command(**options: Any) -> int:
 
 def settings_of(options: dict[str, Any]) -> ServiceSettings:
     """Return the service settings that the options name."""
+    if options["max_memory"] is not None and options["steps"] == FINGERPRINT:
+        raise click.UsageError("--max-memory is for the deciding step: leave it out, or run --steps both or decide")
     return ServiceSettings(
         connection=connection_from(options),
         state=Path(options["state"]),
@@ -190,6 +193,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         session_timeout_s=options["session_timeout_s"],
         stall_s=options["stall_s"],
         snapshot_every=options["snapshot_every"],
+        max_memory_bytes=options["max_memory"],
     )
 
 

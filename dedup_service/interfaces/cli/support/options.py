@@ -23,6 +23,7 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
+from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
@@ -34,6 +35,7 @@ __all__ = [
     "BROKER",
     "KEEP",
     "MATCHING",
+    "MAX_MEMORY",
     "PROFILE",
     "SHARDS",
     "SPACE",
@@ -178,6 +180,30 @@ KEEP = click.option(
     "between them, or all; the earliest expire. [default: those of the state or log, otherwise all]",
 )
 """The bounds of expiry."""
+
+
+class _SizeType(click.ParamType[int]):
+    """A number of bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes that `value` names."""
+        try:
+            return value if isinstance(value, int) else parse_size(value)
+        except ConfigurationError as error:
+            self.fail(str(error), param, ctx)
+
+
+MAX_MEMORY = click.option(
+    "--max-memory",
+    metavar="SIZE",
+    type=_SizeType(),
+    help="Memory that this process may use (8G, 512M), without its workers and mapped files. Above it, no more pages "
+    "are kept than there are then if --keep has a bound, and the earliest expire; otherwise the run ends with an "
+    "error, and a run with a higher limit goes on. Needs Linux. [default: no limit]",
+)
+"""The limit on memory."""
 
 PROCESSES = click.option(
     "--processes",

@@ -12,7 +12,7 @@ from typing import Self
 
 from dedup_service.runtime.events import NullObserver, RestoreEvent
 
-__all__ = ["Advance", "RestoreBar", "progress", "records_progress"]
+__all__ = ["Advance", "RestoreBar", "progress", "records_progress", "stages_progress"]
 
 Advance = Callable[[int, int], None]
 """Adds a batch to an input's progress: (pages, bytes)."""
@@ -58,6 +58,20 @@ def records_progress(name: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*Progress.get_default_columns(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def stages_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a progress callback for work in stages: (stage, done, total); total 0 if it is unknown."""
+    if not sys.stderr.isatty():
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(*Progress.get_default_columns(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("opening", total=None)
+        yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total or None)
 
 
 class RestoreBar(NullObserver):

@@ -88,12 +88,16 @@ class PolicyOvertakenError(StateError):
 
 @dataclass(frozen=True, slots=True)
 class RequestedPolicy:
-    """The policy that a service was started with; None if it uses that of the log."""
+    """The policy that a service was started with; None if it uses that of the log.
+
+    may_be_lower: the log may have the bounds `keep` with fewer pages, because a process ran out of memory.
+    """
 
     space_id: str
     rule: MatchRule | None = None
     action: Action | None = None
     keep: Keep | None = None
+    may_be_lower: bool = False
 
     @property
     def policy(self) -> Policy:
@@ -186,6 +190,8 @@ def check_policy(in_force: Policy, requested: RequestedPolicy) -> None:
     rule_differs = requested.rule is not None and requested.rule != in_force.rule
     action_differs = requested.action is not None and requested.action is not in_force.action
     keep_differs = requested.keep is not None and requested.keep != in_force.keep
+    if keep_differs and requested.may_be_lower and requested.keep is not None:
+        keep_differs = not in_force.keep.lowers(requested.keep)
     if not rule_differs and not action_differs and not keep_differs:
         return
     differences = [

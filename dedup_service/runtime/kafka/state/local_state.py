@@ -18,12 +18,13 @@ from typing import Self
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.embedded.database import StateFullError
+from dedup_service.runtime.embedded.database import Database, StateFullError
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_folder, refuse_other_kind
 from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore
 from dedup_service.runtime.kafka.state.page_names import PageNameStore
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.manifest import sync_directory
+from dedup_service.runtime.store.stored_entries import Report
 
 __all__ = ["NAMES_FILE", "PAGES_FOLDER", "LocalState"]
 
@@ -82,6 +83,16 @@ class LocalState:
         self.names.forget(self._expired_up_to)  # no snapshot from here on, and none on the disk, has older entries
         self._expired_up_to = replica.expired_up_to
         self.pages.take_snapshot(replica, outcomes, tail)
+
+    def compact(self, report: Report) -> None:
+        """Give back disk space of pages that left the index; see `DecidingStore.compact`. For a folder not in use."""
+        self.pages.compact(report)
+        report("names", 0, 0)
+        names = Database(self.folder / NAMES_FILE)
+        try:
+            names.vacuum()
+        finally:
+            names.close()
 
     def close(self, timeout_s: float | None = None) -> None:
         """Finish a snapshot, for `timeout_s` at most, and release the folder; a second call does nothing.

@@ -25,6 +25,7 @@ from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSna
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.page_names import PageNameReader
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 
 __all__ = ["LogSource", "RestoredReplica", "restore"]
 
@@ -91,6 +92,7 @@ def restore(
     stop: threading.Event | None = None,
     max_waiting: int | None = None,
     pages: str | None = None,
+    memory: ProcessMemoryLimit | None = None,
 ) -> RestoredReplica | None:
     """Return the state at the current committed end of `log`; None if `stop` was set first.
 
@@ -98,6 +100,8 @@ def restore(
     pages: the topic whose outcomes are pending, None for any.
     max_waiting: number of pending outcomes at which the restore ends early, so that memory stays bounded if
     nothing was ever written; reading on from `position` is then equivalent to restoring.
+    memory: limit on this process; MemoryLimitError if the tables of the snapshot do not fit, or if memory is used up
+    and the log keeps all pages.
     Raises ForeignStateError if the folder belongs to another log, StateError if the log is shorter than the
     snapshot or has an unreadable record, and what the log raises.
     """
@@ -106,9 +110,11 @@ def restore(
     stored = _usable_snapshot(local, log, end, identity, stop)
     if stop.is_set():
         return None
+    if memory is not None and stored is not None and stored.sizes is not None:
+        memory.admit(stored.sizes.memory, stored.sizes.live)
     while True:
         try:
-            run = _Run(local, log, stored, identity, written, shards, stop, pages)
+            run = _Run(local, log, stored, identity, written, shards, stop, pages, memory)
             return run.apply_up_to(max(end, run.start), progress, max_waiting)
         except UNUSABLE as error:
             if stored is None:
@@ -130,8 +136,10 @@ class _Run:
         shards: int,
         stop: threading.Event,
         pages: str | None,
+        memory: ProcessMemoryLimit | None,
     ) -> None:
         self._stop = stop
+        self._memory = memory
         self._local = local
         self._log = log
         sequence = -1 if stored is None else stored.sequence
@@ -184,6 +192,9 @@ class _Run:
             self._local.pages.step()
         if self._local.pages.due(self._replica.sequence):
             self._local.take_snapshot(self._replica, self._outcomes, self._tail)
+        policy = self._replica.policy
+        if self._memory is not None and policy is not None and not policy.keep:
+            self._memory.step(len(records), len(self._replica), policy.keep, lambda: 0)
 
 
 def _identity(log: LogSource) -> str | None:

@@ -22,10 +22,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dedup_service.core.decision.replica import Outcome, Replica
-from dedup_service.core.log_records import LogRecord, RejectedRecord, Source, UnreadableRecord, UnwrittenRecord
+from dedup_service.core.log_records import (
+    LogRecord,
+    PolicyRecord,
+    RejectedRecord,
+    Source,
+    UnreadableRecord,
+    UnwrittenRecord,
+)
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
@@ -48,6 +55,7 @@ from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, lost_o
 from dedup_service.runtime.kafka.steps.page_buffer import PASSED_OVER, PageBuffer, Ready
 from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 
 __all__ = ["DecideSettings", "DecideStep"]
 
@@ -86,7 +94,7 @@ class DecideStep:
     restored: the state to start from. log: the consumer that restored it, at its position. offsets: how far the
     step is; the step closes it. topic_id: identity of `pages`. lag: returns the step's lag by partition ("pages-0"),
     as last measured, for its events and stats. check: raises if the replica, at the end of the log, is not one that
-    this process may continue. queries: from other threads.
+    this process may continue. memory: limit on the memory of this process. queries: from other threads.
     """
 
     def __init__(
@@ -104,12 +112,15 @@ class DecideStep:
         topic_id: str | None,
         lag: Callable[[], Mapping[str, int]] = dict,
         check: Callable[[Replica], None] | None = None,
+        memory: ProcessMemoryLimit | None = None,
         settings: DecideSettings | None = None,
         session_timeout_s: float = 6.0,
     ) -> None:
         self._settings = settings or DecideSettings()
         self._check: Callable[[Replica], None] | None = check
         self._check_at = restored.end
+        self._memory = memory
+        self._new_policy: PolicyRecord | None = None
         self._offsets = offsets
         self._topics = topics
         self._local = local
@@ -213,6 +224,26 @@ class DecideStep:
         assigned = tuple(sorted(assigned.partition for assigned in self._consumer.assigned))
         self._status_parts = (assigned, self._page_buffer.records, self._page_buffer.size_bytes)
 
+    def _keep_memory(self, records: int) -> None:
+        """Bound the kept pages if memory is used up, with the next transaction. records: that were applied.
+
+        MemoryLimitError if the log keeps all pages; a snapshot has what was decided.
+        """
+        policy = self._replica.policy
+        if self._memory is None or policy is None or self._local.pages.is_writing():
+            return
+        try:
+            lower = self._memory.step(records, len(self._replica), policy.keep, self._held_bytes)
+        except MemoryLimitError:
+            self._take_snapshot()
+            raise
+        if lower is not None:
+            self._new_policy = PolicyRecord(replace(policy, keep=lower), replaces=self._replica.policy_sequence)
+            self._observer.problem(ProblemEvent("decide", "memory_limit", self._memory.bounded(lower)))
+
+    def _held_bytes(self) -> int:
+        return sum(self._local.pages.memory().values())
+
     def _wait(self) -> None:
         """Wait for the log if pages wait for their outcomes, for pages otherwise."""
         if self._page_buffer.records:
@@ -237,6 +268,7 @@ class DecideStep:
             self._tail = tail_of(records[-1].value)
             self._report_decided(outcomes)
             self._report_unreadable(decoded)
+            self._keep_memory(len(records))
         if self._check is not None and self._log.position >= self._check_at:
             self._check(self._replica)
             self._check = None
@@ -274,7 +306,8 @@ class DecideStep:
         with self._timings.timed("outputs"):
             batch = _Batch(self._topics, ready, self._forms)
             offsets = {**passed, **batch.offsets}
-            messages = [*batch.messages, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
+            policies = [] if self._new_policy is None else [log_message(self._topics.fingerprints, self._new_policy)]
+            messages = [*batch.messages, *policies, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
         began = time.monotonic()
         try:
             with self._timings.timed("commit"):
@@ -285,7 +318,7 @@ class DecideStep:
         except RecordTooLargeError as error:
             self._refuse(batch, error)
             return 0
-        self._failures, self._written_at = 0, time.monotonic()
+        self._failures, self._written_at, self._new_policy = 0, time.monotonic(), None
         self._linger_s = min(_SHORT_LINGER_S, self._written_at - began)
         self._idle_offsets.committed(offsets)
         self._page_buffer.done(ready)
@@ -425,7 +458,10 @@ class DecideStep:
     def _report_index(self) -> None:
         sizes = self._replica.sizes()
         if sizes is not None:
-            self._observer.index(IndexEvent(entries=len(self._replica), channels=sizes.channels, cells=sizes.cells))
+            memory = {**self._local.pages.memory(), **self._replica.memory()}
+            self._observer.index(
+                IndexEvent(entries=len(self._replica), channels=sizes.channels, cells=sizes.cells, memory=memory)
+            )
 
     def _report_batch(self, ready: list[Ready]) -> None:
         kinds = Counter(None if item.is_lost else item.outcome.kind for item in ready)

@@ -86,6 +86,17 @@ def test_a_state_completes_an_interrupted_run(cli: Cli, pages: Path, tmp_path: P
     assert cli("filter", pages, "--state", tmp_path / "state").out == whole
 
 
+def test_a_run_without_memory_ends_and_another_goes_on(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """One line has the limit and what to do; a size that is none is wrong usage."""
+    whole = cli("filter", pages).out
+    ran = cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1M")
+    assert ran.code == 1
+    assert "the limit is 1.00 MiB" in ran.err
+    assert "--keep" in ran.err
+    assert cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1T").out == whole
+    assert cli("filter", pages, "--max-memory", "much").code == 2
+
+
 def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """A folder created with one scheme refuses another."""
     first = cli("filter", pages, "--state", tmp_path / "state").lines[0]["space"]

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 
@@ -16,6 +17,50 @@ def test_counts_of_a_state(cli: Cli, tmp_path: Path) -> None:
     shown = cli("state", "info", state).out
     assert space in shown
     assert "a shared key" in shown
+
+
+def test_sizes_by_structure(cli: Cli, tmp_path: Path) -> None:
+    """Memory and disk are listed by structure, and the state of a service has its last snapshot's."""
+    state, pages = tmp_path / "state", write_lines(tmp_path / "pages.jsonl", [page(1), page(2)])
+    cli("filter", pages, "--state", state)
+    shown = cli("state", "info", state).out
+    assert "Memory, at the last commit" in shown
+    assert "blocks words" in shown
+    service = tmp_path / "service"
+    service.mkdir()
+    (service / "instance").write_text("a\n")
+    assert "last commit │ none" in cli("state", "info", service).out
+    (state / "pages").rename(service / "pages")
+    info = json.loads(cli("state", "info", service, "--json").out)
+    assert info["commit_sequence"] == 2
+    assert info["memory"]["cells"] > 0
+
+
+def test_compact_gives_space_back_and_changes_no_verdict(cli: Cli, tmp_path: Path) -> None:
+    """One line has the bytes before and after; a taken-down page stays gone, a kept one is known."""
+    state, pages = tmp_path / "state", write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(9)])
+    cli("filter", pages, "--state", state)
+    cli("retract", page(3)["url"], "--state", state)
+    ran = cli("state", "compact", state)
+    assert (ran.code, ran.err) == (0, "")
+    assert "bytes before" in ran.out
+    again = write_lines(tmp_path / "again.jsonl", [page(3, id="x"), page(4, id="y")])
+    assert [line["verdict"] for line in cli("filter", again, "--state", state).lines] == ["unique", "unchanged"]
+    sizes = json.loads(cli("state", "compact", state, "--json").out)
+    assert sizes.keys() == {"before_bytes", "after_bytes"}
+
+
+def test_compact_refuses_a_folder_that_is_in_use(cli: Cli, tmp_path: Path) -> None:
+    """The message names the process, and nothing changes; a folder without a state is refused, too."""
+    with NearDuplicateFilter.open(tmp_path):
+        ran = cli("state", "compact", tmp_path)
+    assert ran.code == 1
+    assert "is in use by process" in ran.err
+    assert cli("state", "compact", tmp_path / "none").code == 1
+    service = tmp_path / "service"
+    service.mkdir()
+    (service / "instance").write_text("a\n")
+    assert "has no snapshot" in cli("state", "compact", service).err
 
 
 def test_a_folder_without_a_state_is_refused(cli: Cli, tmp_path: Path) -> None:

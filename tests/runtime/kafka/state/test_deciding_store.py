@@ -9,13 +9,14 @@ import pytest
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import LogRecord
+from dedup_service.core.log_records import LogRecord, RetractionRecord
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.state.deciding_store import DecidingStore
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest
+from dedup_service.runtime.store.store_info import store_info
 
 from .list_log import ListLog, first, page
 from .test_restore import fresh, run
@@ -73,6 +74,22 @@ def test_a_damaged_rest_of_the_state_builds_the_folder_again(
     with caplog.at_level(logging.WARNING):
         assert run(tmp_path, ListLog(PAGES), keep=True) == fresh(tmp_path_factory, PAGES)
     assert f"{path} does not match its checksum; the folder is emptied" in caplog.text
+
+
+def test_a_compacted_folder_goes_on_as_before(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No dead row is left of the last snapshot, the log is read from there, and the state is that of the log."""
+    gone: list[LogRecord] = [RetractionRecord(f"u{number}", "gone") for number in range(0, 40, 3)]
+    log = [*PAGES, *gone, *(page(number, f"u{number}", number) for number in range(40, 60))]
+    run(tmp_path, ListLog(log), keep=True)
+    before = store_info(tmp_path / PAGES_FOLDER)
+    with LocalState.open(tmp_path) as local:
+        local.compact(lambda *_: None)
+    info = store_info(tmp_path / PAGES_FOLDER)
+    assert info.rows == info.live_rows == before.live_rows
+    assert info.rows < before.rows
+    assert (info.commit_sequence, info.memory.keys()) == (before.commit_sequence, before.memory.keys())
+    log.append(page(60, "copy", 1))
+    assert run(tmp_path, ListLog(log)) == fresh(tmp_path_factory, log)
 
 
 def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from dedup_service.runtime.kafka.state import restore as restore_module
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
+from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 from dedup_service.runtime.store.errors import StoreFullError
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 
@@ -347,3 +348,24 @@ def test_names_of_expired_pages_leave_the_folder(tmp_path: Path) -> None:
     content = (tmp_path / NAMES_FILE).read_bytes()
     assert [at for at in range(40) if b"address-%03d" % at in content] == [37, 38, 39]
     assert run(tmp_path, ListLog(log)) == expected
+
+
+def test_a_snapshot_that_does_not_fit_into_memory_is_not_loaded(tmp_path: Path) -> None:
+    """The message has both sizes, and the next restore, with more memory, uses it."""
+    run(tmp_path, ListLog(SOME), keep=True, images=True)
+    with LocalState.open(tmp_path) as local, pytest.raises(MemoryLimitError, match=r"kept pages take .* the limit is"):
+        restore(local, ListLog(SOME), {}, memory=ProcessMemoryLimit(1000, lambda: 0))
+    with LocalState.open(tmp_path) as local:
+        restored = restore(local, log := ListLog(SOME), {}, memory=ProcessMemoryLimit(1 << 40, lambda: 0))
+        assert restored is not None
+        assert log.position == log.end()
+
+
+def test_a_restore_that_runs_out_of_memory_ends(tmp_path: Path) -> None:
+    """Unless pages expire: then the deciding step bounds them."""
+    used_up = ProcessMemoryLimit(1 << 20, lambda: 2 << 20)
+    with LocalState.open(tmp_path / "one") as local, pytest.raises(MemoryLimitError, match="--keep"):
+        restore(local, ListLog([*SOME, *SOME]), {}, memory=used_up)
+    log = [bounded(Keep(max_pages=5)), *SOME[1:]]
+    with LocalState.open(tmp_path / "two") as local:
+        assert restore(local, ListLog(log), {}, memory=used_up) is not None

@@ -1,0 +1,103 @@
+"""Sizes of a store by structure, from its manifest and the names of its files: nothing is opened, nothing locked.
+
+Memory is what the tables took when the last commit was begun, so it is exact there, and reading it costs nothing.
+"""
+
+import re
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
+
+__all__ = ["StoreInfo", "disk_bytes", "store_info"]
+
+_STRUCTURES = (
+    ("checksums", r".*\.sums"),
+    ("columns", r".*\.columns"),
+    ("images", r"image-\d+"),
+    ("cell_changes", r"cells-\d+"),
+    ("live_rows", r"live-\d+|.*\.members"),
+)
+"""Structures on disk, and the names of their files; files of segments are named by their suffix."""
+
+_OF_SEGMENTS = {".rows", ".evidence", ".names", ".texts"}
+_BLOCK_BYTES = 512
+"""Unit of `st_blocks`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """What a store has at its last commit; None, or empty, before any.
+
+    Attributes:
+        commit_sequence: Last record of the log that is in it.
+        commit_age_s: Age of the commit in seconds.
+        memory: Bytes of memory by structure in a process that has the store open.
+        cells: Cells with an entry, or that turned some away.
+        cells_overflowed: Those of them that turned some away.
+        rows: Rows in its files.
+        live_rows: Those of them that are entries.
+        disk: Bytes on disk by structure, now.
+    """
+
+    commit_sequence: int | None
+    commit_age_s: float | None
+    memory: dict[str, int]
+    cells: int | None
+    cells_overflowed: int | None
+    rows: int
+    live_rows: int | None
+    disk: dict[str, int]
+
+
+def store_info(folder: Path) -> StoreInfo:
+    """Return the sizes of the store in `folder`, which may be missing; ForeignStoreError for another version."""
+    manifest = _manifest(folder)
+    sizes = None if manifest is None else manifest.sizes
+    return StoreInfo(
+        commit_sequence=None if manifest is None else manifest.sequence,
+        commit_age_s=None if manifest is None else max(0.0, time.time() - (folder / MANIFEST).stat().st_mtime),
+        memory={} if sizes is None else sizes.memory,
+        cells=None if sizes is None else sizes.cells,
+        cells_overflowed=None if sizes is None else sizes.overflowed,
+        rows=0 if manifest is None else sum(segment.rows for segment in manifest.segments),
+        live_rows=None if sizes is None else sizes.live,
+        disk=_disk(folder),
+    )
+
+
+def _disk(folder: Path) -> dict[str, int]:
+    disk: Counter[str] = Counter()
+    with suppress(FileNotFoundError, NotADirectoryError):  # `folder` is missing
+        for path in folder.iterdir():
+            disk[_structure(path.name)] += disk_bytes(path)
+    return dict(sorted(disk.items()))
+
+
+def disk_bytes(path: Path) -> int:
+    """Return the bytes of a file on the disk, 0 if it is gone; files that grow are larger than what they use."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0
+    return min(status.st_size, status.st_blocks * _BLOCK_BYTES)
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    """Return the last commit; None before any."""
+    try:
+        manifest = read_manifest(folder)
+    except StoreDamagedError:
+        return None
+    return None if manifest.live is None else manifest
+
+
+def _structure(name: str) -> str:
+    suffix = Path(name).suffix
+    if suffix in _OF_SEGMENTS:
+        return suffix[1:]
+    return next((structure for structure, pattern in _STRUCTURES if re.fullmatch(pattern, name)), "commit")
