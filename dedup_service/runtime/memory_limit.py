@@ -7,10 +7,10 @@
 What counts is anonymous and shared memory (RssAnon and RssShmem of `/proc/self/status`), not mapped files, which the
 system takes back by itself. It is read once in CHECK_EVERY pages, which takes some 50 µs.
 
-Above the limit, a state with bounds of expiry keeps as many pages as it has from then on: memory does not shrink, since
-tables keep what they have, but it no longer grows. Only if it grows further by GROWTH, the bound is lowered by SHARE.
-A state that keeps all pages is refused, and so is a limit that the rest of the process nearly fills: the caller makes
-durable what was decided, and ends.
+From BOUNDED_AT of the limit on, a state with bounds of expiry keeps as many pages as it has: memory does not shrink,
+since tables keep what they have, but it no longer grows. Only if it grows further by GROWTH, the bound is lowered by
+SHARE. Above the limit, a state that keeps all pages is refused, and so is a limit that the rest of the process nearly
+fills: the caller makes durable what was decided, and ends.
 """
 
 import re
@@ -26,6 +26,9 @@ __all__ = ["CHECK_EVERY", "MemoryLimitError", "ProcessMemoryLimit", "format_size
 
 CHECK_EVERY = 1000
 """Pages between two looks at the memory; a page takes some 160 bytes, so they are 0.2 MB."""
+
+BOUNDED_AT = 0.9
+"""Share of the limit from which kept pages are bounded: memory grows by some percent before it stays where it is."""
 
 GROWTH = 0.01
 """Growth since the last bound, in proportion, at which the next one follows."""
@@ -122,7 +125,7 @@ class ProcessMemoryLimit:
         if self._left > 0:
             return None
         used = self._used()
-        if used <= self._limit_bytes:
+        if used <= (BOUNDED_AT if keep else 1) * self._limit_bytes:
             self._left = CHECK_EVERY
             return None
         if not keep:  # neither here nor below, the next call waits for more pages
@@ -132,26 +135,27 @@ class ProcessMemoryLimit:
                 f"pages (--keep {max(1, kept)}), and go on with the same state"
             )
         held = held_bytes()
-        if used - held > self._limit_bytes or held < HELD_SHARE * used:
+        is_of_help = used - held <= self._limit_bytes and held >= HELD_SHARE * used
+        if used > self._limit_bytes and not is_of_help:
             raise MemoryLimitError(
                 f"this process uses {format_size(used)} of memory, of which {kept:,} kept pages take "
                 f"{format_size(held)}: fewer of them do not help against a limit of {format_size(self._limit_bytes)}; "
                 "raise it (--max-memory)"
             )
         self._left = CHECK_EVERY
-        return self._lower(used, kept, keep)
+        return self._lower(used, kept, keep) if is_of_help else None
 
     def bounded(self, keep: Keep) -> str:
         """Return a line about bounds that `step` returned, for a log."""
         return (
-            f"the memory limit of {format_size(self._limit_bytes)} is reached: at most {keep.max_pages:,} pages are "
-            f"kept from here on, and the earliest expire (recorded as a change of --keep to {keep})"
+            f"the memory limit of {format_size(self._limit_bytes)} is nearly reached: at most {keep.max_pages:,} pages "
+            f"are kept from here on, and the earliest expire (recorded as a change of --keep to {keep})"
         )
 
     def _used(self) -> int:
-        """Return the bytes in use; above the limit, without memory that was freed and that the process still has."""
+        """Return the bytes in use; near the limit, without memory that was freed and that the process still has."""
         used = self._read()
-        if used > self._limit_bytes:
+        if used > BOUNDED_AT * self._limit_bytes:
             return_freed_memory()
             used = self._read()
         return used

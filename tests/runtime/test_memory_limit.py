@@ -61,6 +61,17 @@ def test_a_state_with_bounds_keeps_as_many_pages_as_it_has(keep: str, bound: str
     assert step(ProcessMemoryLimit(LIMIT, Memory()), 70_000, Keep.parse(keep)) == Keep.parse(bound)
 
 
+@pytest.mark.parametrize(("percent", "bound"), [(90, None), (91, "90d,70000"), (100, "90d,70000")])
+def test_kept_pages_are_bounded_before_the_limit_is_reached(percent: int, bound: str | None) -> None:
+    """Memory grows by some percent more; a state that keeps all pages goes on up to the limit."""
+    memory = Memory(LIMIT * percent // 100)
+    found = step(ProcessMemoryLimit(LIMIT, memory), 70_000, NINETY_DAYS)
+    assert found == (None if bound is None else Keep.parse(bound))
+    assert step(ProcessMemoryLimit(LIMIT, memory), 70_000, KEEP_ALL) is None
+    few = ProcessMemoryLimit(LIMIT, memory)
+    assert few.step(1, 10, NINETY_DAYS, lambda: LIMIT // 20) is None  # they would not help, and need not yet
+
+
 def test_the_bound_is_lowered_only_as_long_as_memory_grows() -> None:
     """Memory that stays where it is, although it is above the limit, changes nothing more."""
     memory = Memory()
