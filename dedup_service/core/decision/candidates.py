@@ -316,14 +316,13 @@ class LocalCandidates:
 
     def remove(self, entry: Entry, ordinal: int) -> None:
         """Remove a live entry; the cells lose it when the page with this ordinal leaves the window."""
-        removal = _Removal(ordinal, replace(entry, evidence=b""))  # the cells need its keys alone
-        self._removals.append(removal)
-        if self._window.get(entry.sequence) is not None:
+        removal = _Removal(ordinal, entry.without_evidence())
+        if entry.row < 0:
             self._window.remove(entry.sequence)
             self._unsettled[entry.sequence] = removal
+            self._removals.append(removal)
             return
-        if entry.row < 0:
-            raise KeyError(entry.sequence)
+        self._removals.append(removal)
         self._gone[entry.row] = entry
         self._oldest.remove(entry.row)
         self._window.forget(entry)
@@ -413,9 +412,8 @@ class LocalCandidates:
         """Remove what is gone from the store and the tables."""
         if not self._gone:
             return
-        entries = [self._gone[row] for row in sorted(self._gone)]
-        numbers = np.array([entry.row for entry in entries], np.uint32)
-        self._tables.remove(numbers, EntryRows.from_entries(entries))
+        numbers = np.array(sorted(self._gone), np.uint32)
+        self._tables.remove(numbers, EntryRows(self._store.rows(numbers)))
         self._store.remove(numbers)
         self._gone.clear()
 

@@ -76,6 +76,24 @@ class Entry:
             row,
         )
 
+    def without_evidence(self) -> Self:
+        """Return the entry with what the cells need to remove it."""
+        return type(self)(
+            self.sequence,
+            self.words,
+            self.body,
+            self.body_hash,
+            self.url_hash,
+            self.indexed,
+            b"",
+            self.text_hash,
+            self.host,
+            self.ordinal,
+            self.keys,
+            self.settled,
+            self.row,
+        )
+
     def channel(self, name: str) -> int | None:
         """Return the fingerprint of channel `name` (`words` or `body`), or None."""
         return self.words if name == "words" else self.body

@@ -112,6 +112,8 @@ class Window:
         self._fingerprints = np.empty((len(CHANNELS), _FIRST_ROWS), np.uint64)
         self._marks = np.empty(_FIRST_ROWS, np.uint8)
         self._records = np.zeros(_FIRST_ROWS, ROW)
+        # Two fields of the records again: a search in a field of records would copy it first.
+        self._sequences, self._ordinals = np.zeros(_FIRST_ROWS, np.int64), np.zeros(_FIRST_ROWS, np.int64)
         self._live = np.zeros(_FIRST_ROWS, np.bool_)
         self._numbers = np.full(_FIRST_ROWS, -1, np.int64)
         self._packed: list[bytes] = [b""] * _FIRST_ROWS
@@ -134,7 +136,7 @@ class Window:
         row = place - self._first
         if row < self._start or not self._live[row]:
             return None
-        has_left = row < self._settled and self._records["ordinal"][row] <= self._left
+        has_left = row < self._settled and self._ordinals[row] <= self._left
         return None if has_left else self._entry(row)
 
     def earliest(self) -> Entry | None:
@@ -165,13 +167,11 @@ class Window:
 
     def backlog(self, ordinal: int) -> int:
         """Return how many entries up to an ordinal are not settled, removed ones, too."""
-        if ordinal < 0:
-            return 0
-        return int(np.searchsorted(self._records["ordinal"][self._settled : self._end], ordinal, side="right"))
+        return int(self._ordinals[self._settled : self._end].searchsorted(ordinal, side="right"))
 
     def announce(self, pages: PageColumns) -> None:
         """Give the pages of a batch their places, in which they are not live. Adds no others until `finish`."""
-        self._start += int(np.searchsorted(self._records["ordinal"][self._start : self._settled], self._left + 1))
+        self._start += int(self._ordinals[self._start : self._settled].searchsorted(self._left, side="right"))
         self._make_room(len(pages))
         rows = slice(self._end, self._end + len(pages))
         self._columns.put(self._end, pages.evidence)
@@ -180,6 +180,7 @@ class Window:
             fingerprints[rows] = pages.rows[channel]
         self._marks[rows], self._live[rows], self._numbers[rows] = pages.marks, False, -1
         self._records[rows] = pages.rows
+        self._sequences[rows], self._ordinals[rows] = pages.rows["sequence"], pages.rows["ordinal"]
         self._packed[rows], self._keys[rows] = pages.packed, pages.keys
         self._announced = len(pages)
 
@@ -200,7 +201,8 @@ class Window:
             return
         rows, moved = slice(first, self._end), np.array(kept, np.int64)
         self._columns.move(moved, self._columns, first)
-        for array in (self._fingerprints, self._sieves, self._marks, self._records, self._live):
+        moving = (self._fingerprints, self._sieves, self._marks, self._live)
+        for array in (*moving, self._records, self._sequences, self._ordinals):
             array[..., rows] = array[..., moved]
         for values in (self._packed, self._keys):
             values[first:end] = [*(values[row] for row in kept), *[b""] * (end - self._end)]
@@ -216,9 +218,10 @@ class Window:
 
     def forget(self, entry: Entry) -> None:
         """Remove a settled entry, if it is still here."""
-        ordinals = self._records["ordinal"][self._start : self._settled]
-        row = self._start + int(np.searchsorted(ordinals, entry.ordinal))
-        if row < self._settled and self._records["ordinal"][row] == entry.ordinal:
+        if entry.ordinal <= self._left:
+            return
+        row = self._start + int(self._ordinals[self._start : self._settled].searchsorted(entry.ordinal))
+        if row < self._settled and self._ordinals[row] == entry.ordinal:
             self._live[row] = False
 
     def settle(self, first: int, paths: Sequence[bytes]) -> None:
@@ -305,8 +308,8 @@ class Window:
     def _row_of(self, sequence: int) -> int | None:
         """Return the number of the live entry at `sequence` that is not settled, or None."""
         end = self._end + self._announced
-        row = self._settled + int(np.searchsorted(self._records["sequence"][self._settled : end], sequence))
-        return row if row < end and self._records["sequence"][row] == sequence and self._live[row] else None
+        row = self._settled + int(self._sequences[self._settled : end].searchsorted(sequence))
+        return row if row < end and self._sequences[row] == sequence and self._live[row] else None
 
     def _live_rows(self) -> npt.NDArray[np.int64]:
         """Return the numbers of the live entries that are not settled, ascending."""
@@ -329,6 +332,7 @@ class Window:
         self._fingerprints, self._sieves = _moved(self._fingerprints, used, size), _moved(self._sieves, used, size)
         self._marks, self._live = _moved(self._marks, used, size), _moved(self._live, used, size)
         self._records, self._numbers = _moved(self._records, used, size), _moved(self._numbers, used, size)
+        self._sequences, self._ordinals = _moved(self._sequences, used, size), _moved(self._ordinals, used, size)
         self._packed = [*self._packed[used], *[b""] * (size - count)]
         self._keys = [*self._keys[used], *[b""] * (size - count)]
         self._first += self._start
