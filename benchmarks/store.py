@@ -47,7 +47,7 @@ from dedup_service.core.decision.entry_store import Numbers
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.runtime.store.decider_state import encode_state
+from dedup_service.runtime.store.decider_state import decode_state, encode_state
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
@@ -67,12 +67,13 @@ class StoreOptions:
     """What is measured.
 
     folder: of the store; None keeps everything in memory. short: evidence cut on the disk. decided: how many pages are
-    decided, the others are filled in; None for all.
+    decided, the others are filled in; None for all. left_in: a new folder for the store, which is not removed.
     """
 
     folder: Path | None = None
     short: bool = False
     decided: int | None = None
+    left_in: Path | None = None
 
 
 @dataclass(slots=True)
@@ -142,24 +143,44 @@ class ShortEntries(StoredEntries):
 
 
 class Subject:
-    """The decider that is measured, with what it stores. The only place that knows how it is made."""
+    """The decider that is measured, with what it stores. The only place that knows how it is made.
+
+    folder: of the store; one that has a state goes on with it. filled: texts that a new one is filled with.
+    """
 
     def __init__(self, options: StoreOptions, folder: Path | None, stream: StreamPages, filled: int = 0) -> None:
         rule, layout = rule_for(), IndexLayout()
         kind = ShortEntries if options.short else StoredEntries
         label = StoreLabel("benchmark", "benchmark")
         self._entries = None if folder is None else kind.open(folder, label, rule, layout, lambda _: ())
-        if self._entries is None:
-            self._candidates = CountingCandidates(rule, layout=layout)
-        else:
-            tables = self._entries.tables
-            self._candidates = CountingCandidates(rule, store=self._entries, tables=tables, layout=layout)
         if isinstance(self._entries, ShortEntries):
             self._entries.stream = stream
-        self._committed = 0
+        extra = b"" if self._entries is None else self._entries.extra()
+        state = decode_state(extra) if extra else DeciderState(ordinal=filled)
+        young = [EntryRows.from_entries(state.young)] if state.young else ()
+        tables = None if self._entries is None else self._entries.tables
+        self._candidates = CountingCandidates(
+            rule, young, store=self._entries, tables=tables, layout=layout, removed=state.removed
+        )
+        self._committed = max(0, self.sequence)
         self._commit: threading.Thread | None = None
-        self._fill(stream, filled)
-        self.decider = Decider(rule, "benchmark", self, candidates=self._candidates, state=DeciderState(ordinal=filled))
+        if not extra:
+            self._fill(stream, filled)
+        self.decider = Decider(rule, "benchmark", self, candidates=self._candidates, state=state)
+
+    @property
+    def sequence(self) -> int:
+        """Sequence of the last page that is committed."""
+        return -1 if self._entries is None else self._entries.sequence
+
+    def commit(self, sequence: int) -> tuple[float, float]:
+        """Commit; return the seconds that the deciding thread waits, and those of the whole."""
+        began = time.perf_counter()
+        assert self._entries is not None
+        pending = self._entries.begin_commit(sequence, "", encode_state(self.decider.state()))
+        waited = time.perf_counter() - began
+        pending.finish()
+        return waited, time.perf_counter() - began
 
     def _fill(self, stream: StreamPages, texts: int) -> None:
         """Keep the first texts of a stream, of which nothing is looked up."""
@@ -228,7 +249,8 @@ def run(kept: int, options: StoreOptions) -> StoreFigures:
         warm_up(options, None if folder is None else folder / "warm")
         before = anonymous_bytes()
         filled = begin // COPIES * (COPIES - 1)
-        subject = Subject(options, None if folder is None else folder / "measured", stream, filled)
+        of_store = options.left_in or (None if folder is None else folder / "measured")
+        subject = Subject(options, of_store, stream, filled)
         figures = decide_all(subject, stream, begin)
         gc.collect()
         figures.anonymous_bytes = anonymous_bytes() - before
@@ -367,10 +389,11 @@ def main() -> None:
     parser.add_argument("--pages", type=int, nargs="+", default=[1_000_000], help="kept pages")
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure, for the store")
     parser.add_argument("--decided", type=int, help="how many pages are decided; the others are filled in")
+    parser.add_argument("--leave-in", type=Path, help="a new folder for the store, for `benchmarks.restart`")
     parser.add_argument("--short-evidence", action="store_true", help="128 bytes of evidence a page on the disk")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     arguments = parser.parse_args()
-    options = StoreOptions(arguments.folder, arguments.short_evidence, arguments.decided)
+    options = StoreOptions(arguments.folder, arguments.short_evidence, arguments.decided, arguments.leave_in)
     figures = [in_process(kept, options) for kept in arguments.pages]
     report(figures)
     if arguments.json is not None:

@@ -1,0 +1,167 @@
+"""A large state that is read back, goes on, and is killed.
+
+DIR is what `benchmarks.store --leave-in DIR` left, with the same --pages and --short-evidence. Parts, each in a process
+of its own:
+
+    read      all files of the tables with `readinto`, from the disk (the cache is dropped)
+    restore   the same files, to tables, and the first verdict; the cache is dropped before
+    more      --more pages decided, and a commit: what its thread waits, how long it takes, what memory it takes
+    kills     pages are decided, with a commit after each 20,000, and the process is killed at a random moment after its
+              start; --kills times. What was not committed is decided again
+
+Wherever pages are decided, each verdict is checked: a copy is a duplicate of its text, any other page is unique.
+
+    python -m benchmarks.restart DIR --pages 1000000 [--short-evidence] [--more 100000] [--kills 5]
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from benchmarks.images import read_all
+from benchmarks.page_store import drop_cache
+from benchmarks.store import BATCH, StoreOptions, Subject, anonymous_bytes, warm_up
+from benchmarks.store_pages import COPIES, StreamPages
+from dedup_service.core.decision.decider import Decision
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.store.manifest import read_manifest
+from dedup_service.runtime.store.store_files import table_paths
+
+COMMIT_EVERY = 20_000
+PART = 16 * BATCH
+MB = 1 << 20
+SEED = 2026
+
+
+class Continued:
+    """A state in `folder` that goes on. filled: texts that it began with."""
+
+    def __init__(self, folder: Path, stream: StreamPages, options: StoreOptions) -> None:
+        self._stream = stream
+        self.subject = Subject(options, folder, stream)
+        self.sequence = self.subject.sequence
+        self.wrong = 0
+
+    def decide(self, pages: int) -> None:
+        """Decide so many pages, and check the verdicts."""
+        end = self.sequence + pages
+        while self.sequence < end:
+            first, stop = self.sequence, min(self.sequence + PART, end)
+            made = list(enumerate(self._stream.prepared(first, stop), first + 1))
+            for start in range(0, len(made), BATCH):
+                batch = made[start : start + BATCH]
+                with self.subject.decider.batch(batch):
+                    decisions = [self.subject.decider.decide(*page) for page in batch]
+                self.wrong += sum(not self._is_right(decision) for decision in decisions)
+            self.sequence = stop
+
+    def _is_right(self, decision: Decision) -> bool:
+        is_copy = decision.verdict.sequence % COPIES == 0
+        return decision.verdict.kind is (VerdictKind.DUPLICATE if is_copy else VerdictKind.UNIQUE)
+
+
+def measure_read(folder: Path) -> None:
+    """Print how long the disk takes to give the tables."""
+    paths = sorted(path for path in table_paths(folder, read_manifest(folder)) if path.exists())
+    drop_cache(folder)
+    took, size = read_all(paths), sum(path.stat().st_size for path in paths)
+    print(f"read:    {size / MB:,.0f} MB in {took:.1f} s; load {os.getloadavg()[0]:.1f}", flush=True)
+
+
+def measure_restore(folder: Path, stream: StreamPages, options: StoreOptions, more: int) -> None:
+    """Print the times of a restore, of more pages and of a commit."""
+    warm_up(options, folder.with_name(folder.name + "-warm"))
+    drop_cache(folder)
+    before, began, processor = anonymous_bytes(), time.perf_counter(), time.process_time()
+    state = Continued(folder, stream, options)
+    opened, used = time.perf_counter() - began, time.process_time() - processor
+    state.decide(1)
+    first = time.perf_counter() - began
+    restored, kept = anonymous_bytes(), len(state.subject.decider)
+    print(
+        f"restore: {kept:,} kept pages in {opened:.1f} s ({used:.1f} of processor), first verdict after {first:.1f} s; "
+        f"{(restored - before) / kept:.1f} bytes of memory a page; load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
+    began = time.perf_counter()
+    state.decide(more)
+    decided = anonymous_bytes()
+    waited, took = state.subject.commit(state.sequence)
+    print(
+        f"more:    {more:,} pages in {time.perf_counter() - began:.1f} s with their making, {state.wrong} wrong "
+        f"verdicts; commit {took:.2f} s, of which the deciding thread waits {waited * 1e3:.0f} ms; memory "
+        f"{(decided - restored) / restored:+.2%} by the pages, {(anonymous_bytes() - decided) / decided:+.2%} by it",
+        flush=True,
+    )
+    state.subject.close()
+
+
+def decide_until_killed(folder: Path, stream: StreamPages, options: StoreOptions, told: Connection) -> None:
+    """Decide pages with commits for ever, and tell of the opening and of each commit."""
+    state = Continued(folder, stream, options)
+    told.send((state.sequence, 0))
+    while True:
+        state.decide(COMMIT_EVERY)
+        state.subject.commit(state.sequence)
+        told.send((state.sequence, state.wrong))
+
+
+def kill(folder: Path, stream: StreamPages, options: StoreOptions, kills: int) -> None:
+    """Kill a process that decides, several times, and print what it told."""
+    rng, spawn, opening_s = random.Random(SEED), multiprocessing.get_context("spawn"), 0.0
+    for number in range(kills):
+        ours, theirs = spawn.Pipe(duplex=False)
+        process = spawn.Process(target=decide_until_killed, args=(folder, stream, options, theirs))
+        began = time.perf_counter()
+        process.start()
+        theirs.close()
+        # One kill in three comes while the state is opened.
+        while_opening = number % 3 == 2
+        sequence, wrong = ours.recv() if not while_opening else (-1, 0)
+        opening_s = time.perf_counter() - began if not while_opening else opening_s
+        ends = time.perf_counter() + rng.uniform(0.1, 1.0) * (opening_s if while_opening else 15.0)
+        while (left_s := ends - time.perf_counter()) > 0:
+            if ours.poll(left_s):
+                sequence, wrong = ours.recv()
+        process.kill()
+        process.join()
+        when = "while it was opened" if while_opening else f"at sequence {sequence:,} or after, {wrong} wrong verdicts"
+        print(f"kill {number + 1}:  {when}; opening took {opening_s:.1f} s", flush=True)
+    state = Continued(folder, stream, options)
+    print(f"         opened again at sequence {state.sequence:,}", flush=True)
+    state.decide(COMMIT_EVERY)
+    print(f"         {COMMIT_EVERY:,} pages more: {state.wrong} wrong verdicts", flush=True)
+    state.subject.close()
+
+
+def in_a_process(measure: Callable[..., Any], *arguments: Any) -> None:
+    """Call `measure` in a new process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
+        processes.submit(measure, *arguments).result()
+
+
+def main() -> None:
+    """Parse the arguments and run all parts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a store that benchmarks.store left")
+    parser.add_argument("--pages", type=int, required=True, help="kept pages, as of benchmarks.store")
+    parser.add_argument("--short-evidence", action="store_true", help="as of benchmarks.store")
+    parser.add_argument("--more", type=int, default=100_000, help="pages that are decided before a commit")
+    parser.add_argument("--kills", type=int, default=5)
+    arguments = parser.parse_args()
+    options = StoreOptions(arguments.folder.parent, arguments.short_evidence)
+    stream = StreamPages(arguments.pages * COPIES // (COPIES - 1))
+    in_a_process(measure_read, arguments.folder)
+    in_a_process(measure_restore, arguments.folder, stream, options, arguments.more)
+    kill(arguments.folder, stream, options, arguments.kills)
+
+
+if __name__ == "__main__":
+    main()
