@@ -53,7 +53,7 @@ def test_the_second_signal_ends_a_program_that_does_not_stop() -> None:
 
 
 NATIVE = """
-import itertools, sys
+import itertools, signal, sys
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt, StopSignals, kill_at_second
 
 def native():
@@ -61,6 +61,8 @@ def native():
     sum(itertools.repeat(1))
 
 if sys.argv[1] == "main":
+    # A shell starts background jobs with SIGINT ignored, and this test may run in one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     kill_at_second()
     native()
 elif sys.argv[1] == "workers":
