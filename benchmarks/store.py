@@ -314,7 +314,7 @@ def warm_up(options: StoreOptions, folder: Path | None) -> None:
     subject.close()
     del subject, pages
     gc.collect()
-    gc.freeze()  # and few collections, as in all commands of twinsieve: one takes 0.1 s with the objects of the compiler
+    gc.freeze()  # and few collections, as in the commands: one takes 0.1 s, since compiled code has many objects
     gc.set_threshold(100_000, 50, 50)
 
 
