@@ -6,27 +6,31 @@ The row of the page stays, because a restore repeats its effect. What goes is wh
   stays in the place of the URL, because the hosts' own text was learned from it. So do fingerprints and hashes, until
   the row is deleted (`deletion`);
 - of all other pages, what they say of it: its name in the reason of a verdict, a claimed or a replaced URL. Of its
-  copies also text and title, which say the same; a copy keeps its own address;
+  copies, those that a guard refused included, also text and title, which say the same; a copy keeps its own address;
 - the entry, if any visit of that URL has one, whichever visit was named;
 - the evidence of all of them, in the journal and in `pages/`. A restore from before would need it, so this comes last,
   after a commit of `pages/`; the table `erasure` has what is to be done if a crash comes before.
 
-The first are found by the index of names; the second takes one pass over the log. SQLite overwrites what is deleted
-with zeros (`database`), and `Journal` empties the write-ahead file. `pages/` has neither text nor names.
+The first are found by the index of names; the second takes one pass over the log, by what `meta` has noted of the
+first until it is done: so a kill between the two leaves nothing that the next opening does not find. SQLite overwrites
+what is deleted with zeros (`database`), and `Journal` empties the write-ahead file. `pages/` has neither text nor
+names.
 
 Not erased: corrections, with the URLs that a person wrote; the reason of a retraction; whatever is outside the folder.
 """
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.runtime.embedded.journal_reader import name_hash, name_of, stored_text, text_of
 from dedup_service.runtime.embedded.texts import TextStore
 
-__all__ = ["ERASED", "Erased", "erase_evidence", "erase_mentions", "erase_visits"]
+__all__ = ["ERASED", "Erased", "erase_evidence", "erase_mentions", "erase_visits", "take_noted"]
 
 ERASED = "[erased]"
 """What stands for the name of a page that was taken down."""
@@ -41,7 +45,7 @@ _BLANK = (
     "original_url = iif(original_url IS NULL, NULL, ?) WHERE sequence = ?"
 )
 _MENTIONING = (
-    "SELECT sequence, reason, claimed_url, repeats, original_url, verdict FROM log WHERE kind = 'page' "
+    "SELECT sequence, reason, claimed_url, repeats, original_url, verdict, detail FROM log WHERE kind = 'page' "
     "AND (reason IS NOT NULL OR claimed_url IS NOT NULL OR repeats IS NOT NULL)"
 )
 _SET_REASON = "UPDATE log SET reason = ? WHERE sequence = ?"
@@ -49,6 +53,8 @@ _SET_CLAIM = "UPDATE log SET claimed_url = ? WHERE sequence = ?"
 _SET_REPLACED = "UPDATE log SET original_id = NULL, original_url = ? WHERE sequence = ?"
 _SET_TITLE = "UPDATE log SET title = ? WHERE sequence = ?"
 _ERASE_LATER = "INSERT OR IGNORE INTO erasure VALUES (?)"
+_NOTE = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+_NOTED = "FROM meta WHERE name GLOB 'erasing-*'"
 _ROWS = 10_000
 _SHORT = 8  # an id as short as that is looked for at the end of a reason alone, where near misses name a page
 
@@ -63,13 +69,27 @@ class Erased:
 
 
 def erase_visits(connection: sqlite3.Connection, texts: TextStore, sequence: int) -> Erased:
-    """Erase the page at `sequence` and all visits of its canonical URL, in the open transaction."""
+    """Erase the page at `sequence` and all visits of its canonical URL, in the open transaction.
+
+    Notes which they were, until `take_noted`.
+    """
     row = connection.execute(_NAMES, (sequence,)).fetchone()
     if row is None:
         return Erased()
     canonical = _canonical(row)
     found = connection.execute(_VISITS, (name_hash(canonical), stored_text(canonical))).fetchall()
-    return _blank(connection, texts, {sequence, *(visit for (visit,) in found)})
+    erased = _blank(connection, texts, {sequence, *(visit for (visit,) in found)})
+    note = json.dumps({"visits": sorted(erased.visits), "names": sorted(erased.names)})
+    connection.execute(_NOTE, (f"erasing-{sequence}", note))
+    return erased
+
+
+def take_noted(connection: sqlite3.Connection) -> Erased:
+    """Return all that was erased since the last call, and forget it, in the open transaction."""
+    notes = [json.loads(note) for (note,) in connection.execute(f"SELECT value {_NOTED}")]
+    connection.execute(f"DELETE {_NOTED}")
+    visits = frozenset(visit for note in notes for visit in note["visits"])
+    return Erased(visits, frozenset(name for note in notes for name in note["names"]))
 
 
 def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Erased) -> Erased:
@@ -81,12 +101,13 @@ def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Era
     copies: set[int] = set()
     rows = connection.execute(_MENTIONING)
     while some := rows.fetchmany(_ROWS):
-        for sequence, reason, claimed, repeats, replaced, verdict in some:
+        for sequence, reason, claimed, repeats, replaced, verdict, detail in some:
+            original = Copy.unpack(detail).original if repeats is None and detail is not None else repeats
             if claimed in stored:
                 changes.append((_SET_CLAIM, None, sequence))
                 if verdict in {"unchanged", "updated"} and repeats in erased.visits:
                     by_claim.add(sequence)
-            if repeats in erased.visits:
+            if original in erased.visits:
                 copies.add(sequence)
                 changes.append((_SET_TITLE, None, sequence))
             if replaced in stored:

@@ -41,7 +41,8 @@ are deleted (`deletion`), and `deleted_expired_up_to` is the same for the rows o
 `evidence_moved` is a row of `pages/`: the journal has no evidence of pages in the rows before it; `evidence_erased`
 counts pages whose evidence was taken down.
 
-`meta` identifies the journal: format version, identity of this journal, space and space_id.
+`meta` identifies the journal: format version, identity of this journal, space and space_id. While pages are being taken
+down, it has their sequences and names, too.
 
 Invariants: everything that later verdicts depend on is in the journal or, once rows are deleted, in it and the last
 commit of `pages/`.
@@ -60,7 +61,7 @@ from typing import Any
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
-from dedup_service.runtime.embedded.erasure import Erased, erase_evidence, erase_mentions, erase_visits
+from dedup_service.runtime.embedded.erasure import Erased, erase_evidence, erase_mentions, erase_visits, take_noted
 from dedup_service.runtime.embedded.journal_reader import (
     INSERT_EVIDENCE,
     INSERT_NAME,
@@ -326,14 +327,14 @@ class Journal:
             change_counters(connection, Counter(text_bytes=erased.text_bytes))
         return erased
 
-    def erase_mentions(self, erased: Erased) -> bool:
-        """Erase what other rows say of erased pages, and leave no bytes of either on the disk.
+    def erase_mentions(self) -> bool:
+        """Erase what other rows say of pages erased since the last call, and leave no bytes of either on the disk.
 
         Reads the whole log. The evidence of both goes, too: a commit of `pages/` has to cover them. Return False if a
         reader kept the write-ahead file: its bytes go with the next checkpoint.
         """
         with self.database.transaction() as connection:
-            more = erase_mentions(connection, self.texts, erased)
+            more = erase_mentions(connection, self.texts, take_noted(connection))
             changes = Counter(text_bytes=more.text_bytes, evidence_erased=erase_evidence(connection))
             change_counters(connection, changes)
         return self.database.empty_write_ahead()

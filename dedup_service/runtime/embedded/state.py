@@ -35,7 +35,6 @@ from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
 from dedup_service.runtime.embedded.database import ForeignStateError, StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
-from dedup_service.runtime.embedded.erasure import Erased
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
@@ -123,7 +122,7 @@ class State:
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
         self._minute: int | None = None
-        self._erased: list[Erased] = []
+        self._has_erased = False
         self._commits: Commits | None = None
         self._observers = Observers(observers)
         self._index_at = 0.0
@@ -207,9 +206,9 @@ class State:
             raise StateError(problem)
         with self._all_or_stop():
             self._decider.retract(sequence)
-            erased = self.journal.retract(sequence, reason, erase=erase)
+            self.journal.retract(sequence, reason, erase=erase)
         if erase:
-            self._erased.append(erased)
+            self._has_erased = True
             self.erase_mentions(at_once=mentions)
         self._observers.removed(RemovalEvent("retraction", verdict.url))
         return verdict
@@ -219,14 +218,12 @@ class State:
 
         at_once: False leaves it to a later call.
         """
-        if not at_once or not self._erased:
+        if not at_once or not self._has_erased:
             return
         self._erase_pages()
-        visits = frozenset().union(*(erased.visits for erased in self._erased))
-        names = frozenset().union(*(erased.names for erased in self._erased))
         with self._all_or_stop():
-            emptied = self.journal.erase_mentions(Erased(visits, names))
-        self._erased.clear()
+            emptied = self.journal.erase_mentions()
+        self._has_erased = False
         if not emptied:
             _LOG.warning(
                 "%s-wal still has bytes of erased pages, because it is being read: they go when the state is closed "
@@ -383,7 +380,7 @@ class State:
         """Complete a take-down that a crash interrupted."""
         if self.journal.log.erasing():
             self._erase_pages()
-            self.journal.erase_mentions(Erased())
+            self.journal.erase_mentions()
 
     def _decided(self, deliveries: Sequence[Delivery]) -> list[DecidedPage]:
         """Return the decisions on pages that were not decided before."""
@@ -483,7 +480,8 @@ class State:
         if found is None or log.verdict_at(found) is None:
             return False
         with self._all_or_stop():
-            self._erased.append(self.journal.erase(found))
+            self.journal.erase(found)
+            self._has_erased = True
         return True
 
     def _why_not(self, reference: str | int) -> str:

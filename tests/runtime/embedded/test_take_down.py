@@ -9,7 +9,9 @@ import zstandard
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.state import State, StateSettings
@@ -149,6 +151,30 @@ def test_every_visit_and_every_mention_goes(tmp_path: Path) -> None:
     assert state.journal.log.verdict_at(decided[2].sequence).reason == "figures differ [erased]"
     of_copy = state.journal.log.verdict_at(decided[1].sequence)
     assert (of_copy.kind, of_copy.url) == (VerdictKind.DUPLICATE, "https://b.example/copy")
+    state.close()
+
+
+def test_a_kill_before_mentions_are_erased_leaves_none_of_them(tmp_path: Path) -> None:
+    """The next opening erases what other pages say of it, and the texts of its copies, as if nothing had been."""
+    state = opened(tmp_path)
+    near = prepared("https://c.example/near", 900)
+    state.decide([(secret(), None), (secret("https://b.example/copy"), None), (near, None)])
+    with state.journal.database.transaction() as connection:
+        connection.execute("UPDATE log SET reason = ? WHERE sequence = 3", (f"figures differ {URL}",))
+    state.retract(URL, mentions=False)
+    kill(state)
+    opened(tmp_path).close()
+    assert_gone(tmp_path)
+
+
+def test_copies_that_a_guard_refused_lose_text_and_title(tmp_path: Path) -> None:
+    """They are undecided, name the page in their reason alone, and have its text like any other copy."""
+    state = State(tmp_path, SPACE_ID, SPACE, replace(rule_for(), guards=Guards(max_pages=1)), SETTINGS)
+    pages = [secret(), *(secret(f"https://b.example/{number}") for number in range(4))]
+    verdicts = state.decide([(page, None) for page in pages])
+    assert verdicts[-1].kind is VerdictKind.UNDECIDED
+    state.retract(URL)
+    assert_gone(tmp_path)
     state.close()
 
 
