@@ -14,7 +14,7 @@ nothing of them is changed but what `erasure` takes down.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.
   policy      `detail`: the match rule, and what else decides (layout, bounds of expiry), as JSON, in force from here
-              on. The first one has sequence 0.
+              on; `lowered` in it: the bounds that a limit on memory has lowered. The first one has sequence 0.
               `original_id`, `original_url`: names of the page that an update replaced, whose row may be deleted.
 A string that equals its neighbour is stored once: `id` is NULL if it is the URL, and so is `canonical_url`.
 

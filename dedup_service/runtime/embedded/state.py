@@ -113,6 +113,7 @@ class State:
             _admit(self._limit, folder / PAGES_FOLDER)
         first_rule, first_keep = rule or rule_for(), keep or KEEP_ALL
         self.rule, self.keep = first_rule, first_keep
+        self._lowered = KEEP_ALL  # bounds that the limit has lowered to `keep`; KEEP_ALL if it has not
         policy = _policy(first_rule, first_keep) | {"layout": settings.layout.to_dict()}
         self.space_id = space_id
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
@@ -340,6 +341,7 @@ class State:
         if lower is None:
             return
         with self._all_or_stop():
+            self._lowered = self._lowered or self.keep
             self.keep = lower
             self._decider.expiry.keep = lower
             self._record_policy()
@@ -441,16 +443,19 @@ class State:
     def _apply_policy(self, rule: MatchRule | None, keep: Keep | None) -> None:
         policy = self.journal.log.policy()
         in_force = MatchRule.from_dict(policy["rule"]), keep_of(policy)
-        was_lowered = self._limit is not None and keep is not None and in_force[1].lowers(keep)
+        lowered = Keep.from_dict(policy.get("lowered", {}))
+        stays = keep is None or (self._limit is not None and keep == lowered and in_force[1].lowers(keep))
         self.rule = rule or in_force[0]
-        self.keep = in_force[1] if keep is None or was_lowered else keep
+        self.keep = in_force[1] if keep is None or stays else keep
+        self._lowered = lowered if stays else KEEP_ALL
         if (self.rule, self.keep) != in_force:
             self._record_policy()
 
     def _record_policy(self) -> None:
         """Record the rule and the bounds in force."""
         layout = self.journal.log.policy()["layout"]
-        self.journal.change_policy({"layout": layout} | _policy(self.rule, self.keep))
+        lowered = {"lowered": self._lowered.to_dict()} if self._lowered else {}
+        self.journal.change_policy({"layout": layout} | _policy(self.rule, self.keep) | lowered)
 
     def _entry_of(self, reference: str | int) -> int | None:
         """Return the sequence of the live entry that `reference` names, or None."""

@@ -7,6 +7,7 @@ import pytest
 
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
 from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
@@ -89,6 +90,30 @@ def test_bounds_that_were_lowered_stay_until_others_are_asked_for(tmp_path: Path
     state = opened(tmp_path, Keep.parse("80d"), ProcessMemoryLimit(1 << 40))
     assert state.keep == Keep.parse("80d")
     state.close()
+
+
+def test_bounds_that_a_person_lowered_do_not_stay_under_a_limit(tmp_path: Path) -> None:
+    """Higher ones on the command line come into force and are recorded, with a limit as without one."""
+    opened(tmp_path, Keep.parse("500")).close()
+    state = opened(tmp_path, Keep.parse("2000"), ProcessMemoryLimit(1 << 40))
+    assert (state.keep, state_info(tmp_path).keep) == (Keep.parse("2000"), {"max_pages": 2000})
+    state.close()
+
+
+def test_bounds_that_a_limit_lowered_give_way_to_higher_ones(tmp_path: Path) -> None:
+    """The bounds that were lowered stay lowered, through a change of rule, too; others come into force."""
+    opened(tmp_path, Keep.parse("2000")).close()
+    state = opened(tmp_path, Keep.parse("2000"))
+    decide(state, 0, 10)
+    state.close()
+    state = opened(tmp_path, Keep.parse("2000"), used_up())
+    decide(state, 10, 11)
+    state.close()
+    State(tmp_path, SPACE_ID, SPACE, rule_for("words")).close()
+    for asked, expected in (("2000", "10"), ("3000", "3000")):
+        state = opened(tmp_path, Keep.parse(asked), ProcessMemoryLimit(1 << 40))
+        assert state.keep == Keep.parse(expected)
+        state.close()
 
 
 @pytest.mark.parametrize("in_folder", [True, False])
