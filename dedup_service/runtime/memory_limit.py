@@ -93,10 +93,12 @@ def process_memory() -> int:
 class ProcessMemoryLimit:
     """A limit of `limit_bytes`. read: returns the bytes in use; None: of this process.
 
-    Raises ConfigurationError where they cannot be read.
+    Raises ConfigurationError where they cannot be read, and for a limit below 1.
     """
 
     def __init__(self, limit_bytes: int, read: Callable[[], int] | None = None) -> None:
+        if limit_bytes < 1:
+            raise ConfigurationError(f"a limit on memory is 1 byte or more, got {limit_bytes}")
         self._limit_bytes = limit_bytes
         self._read = process_memory if read is None else read
         self._left = 0
@@ -131,8 +133,8 @@ class ProcessMemoryLimit:
         if not keep:  # neither here nor below, the next call waits for more pages
             raise MemoryLimitError(
                 f"this process uses {format_size(used)} of memory, the limit is {format_size(self._limit_bytes)}, with "
-                f"{kept:,} kept pages. What was decided is stored: raise the limit (--max-memory), or bound the kept "
-                f"pages (--keep {max(1, kept)}), and go on with the same state"
+                f"{kept:,} kept pages: raise the limit (--max-memory), or bound the kept pages (--keep {max(1, kept)})."
+                " What was decided is in the state folder, if there is one (--state): the same command goes on with it"
             )
         held = held_bytes()
         is_of_help = used - held <= self._limit_bytes and held >= HELD_SHARE * used

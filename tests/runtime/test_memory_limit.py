@@ -91,6 +91,13 @@ def test_a_bound_of_an_earlier_run_is_not_lowered_at_its_start() -> None:
     assert step(ProcessMemoryLimit(LIMIT, Memory()), 70_000, Keep.parse("90d,70000")) is None
 
 
+@pytest.mark.parametrize("size", [0, -5])
+def test_a_limit_below_one_byte_is_no_limit(size: int) -> None:
+    """It is a mistake of the caller, and no state that is too large."""
+    with pytest.raises(ConfigurationError, match=f"1 byte or more, got {size}"):
+        ProcessMemoryLimit(size)
+
+
 def test_a_limit_that_the_program_alone_exceeds_is_refused() -> None:
     """Not a single page would be kept otherwise."""
     for used, held in ((2 * LIMIT, LIMIT // 2), (LIMIT + 1, LIMIT // 20)):

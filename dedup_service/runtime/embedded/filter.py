@@ -112,7 +112,7 @@ class NearDuplicateFilter:
 
         Raises:
             ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder,
-                `space` cannot be built or indexed, or memory cannot be measured here.
+                `space` cannot be built or indexed, `max_memory_bytes` is below 1, or memory cannot be measured here.
             MemoryLimitError: The tables of the state take more than `max_memory_bytes`; nothing was loaded.
             StateInUseError: Another process has the folder open.
             ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
