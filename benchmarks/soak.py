@@ -59,8 +59,8 @@ class Interval:
         return float(np.quantile(self.batch_s, quantile)) * 1e3
 
 
-class Oracle:
-    """Says what the verdicts have to be. filled: texts kept before the first page; bound: pages that are kept."""
+class ExpectedVerdicts:
+    """Says what the verdicts have to be. filled: texts kept before the first page."""
 
     def __init__(self, stream: StreamPages, filled: int) -> None:
         self._stream, self._filled = stream, filled
@@ -77,23 +77,23 @@ class Oracle:
         for text, copy, decision, expired in rows:
             kind, sequence = decision.verdict.kind, self._sequence(text)
             if not copy:
-                expected = kind is VerdictKind.UNIQUE
+                is_right = kind is VerdictKind.UNIQUE
             elif sequence > expired:
-                expected = kind is VerdictKind.DUPLICATE and decision.original == sequence
+                is_right = kind is VerdictKind.DUPLICATE and decision.original == sequence
             elif text in self._again:
                 continue  # it may be as similar to the kept copy as to the text, or not
             else:
-                expected = kind is VerdictKind.UNIQUE
+                is_right = kind is VerdictKind.UNIQUE
                 self._again.add(text)
             self.checked += 1
-            self.wrong += not expected
+            self.wrong += not is_right
 
     def _sequence(self, text: int) -> int:
         return text + 1 if text < self._filled else text + text // (COPIES - 1) + 1
 
 
 def soak(
-    subject: Subject, stream: StreamPages, begin: int, oracle: Oracle, options: argparse.Namespace
+    subject: Subject, stream: StreamPages, begin: int, expected: ExpectedVerdicts, options: argparse.Namespace
 ) -> list[Interval]:
     """Decide pages from number `begin` on for as long as the options say, and return the intervals."""
     intervals, now = list[Interval](), Interval()
@@ -116,7 +116,7 @@ def soak(
                         decisions.append(subject.decider.decide(sequence, page))
                 subject.after_batch(batch[-1][0])
                 now.batch_s.append(time.perf_counter() - began)
-                oracle.check(batch[0][0] - 1, decisions, expired)
+                expected.check(batch[0][0] - 1, decisions, expired)
             now.pages += len(pages)
             first += len(pages)
             advance(int(time.monotonic() - told))
@@ -141,7 +141,7 @@ def allocated_bytes(folder: Path) -> int:
     return total
 
 
-def report(intervals: list[Interval], oracle: Oracle, kept: int) -> None:
+def report(intervals: list[Interval], expected: ExpectedVerdicts, kept: int) -> None:
     """Print a row for each interval, and how the last ones compare with the first."""
     names = (
         "interval",
@@ -178,7 +178,7 @@ def report(intervals: list[Interval], oracle: Oracle, kept: int) -> None:
         f"most memory {max(one.memory_bytes for one in intervals) / intervals[0].memory_bytes:.3f} and most files "
         f"{max(one.disk_bytes for one in intervals) / intervals[0].disk_bytes:.3f} times those of the first interval; "
         f"p99 of the last third {np.quantile(late, 0.99) / np.quantile(early, 0.99):.2f} times that of the first; "
-        f"{oracle.checked:,} verdicts checked, {oracle.wrong:,} wrong"
+        f"{expected.checked:,} verdicts checked, {expected.wrong:,} wrong"
     )
 
 
@@ -202,9 +202,9 @@ def main() -> None:
         arguments.before, arguments.of_store = anonymous_bytes(), folder / "measured"
         subject = Subject(options, arguments.of_store, stream, filled)
         subject.decider.expiry.keep = Keep(max_pages=filled)
-        oracle = Oracle(stream, filled)
-        intervals = soak(subject, stream, begin, oracle, arguments)
-        report(intervals, oracle, filled)
+        expected = ExpectedVerdicts(stream, filled)
+        intervals = soak(subject, stream, begin, expected, arguments)
+        report(intervals, expected, filled)
         subject.close()
 
 

@@ -42,6 +42,7 @@ class StateInfo:
         deleted_up_to: Sequence up to which records of pages that were not kept are deleted; 0 if none are.
         text_bytes: Size of the compressed texts.
         commit_sequence: Last record that the last commit of the kept pages has; None before any.
+        commit_damage: Why that commit cannot be read; None if it can.
         commit_age_s: Age of that commit in seconds; None before any.
         memory: Bytes of memory by structure in a process that has the state open, as of the last commit; empty before
             any. Without the window, the journal's cache and the program, which do not grow with the kept pages.
@@ -73,6 +74,7 @@ class StateInfo:
     text_bytes: int
     commit_sequence: int | None
     commit_age_s: float | None
+    commit_damage: str | None
     memory: Mapping[str, int]
     cells: int | None
     cells_overflowed: int | None
@@ -131,6 +133,7 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         text_bytes=counters.get("text_bytes", 0),
         commit_sequence=store.commit_sequence,
         commit_age_s=store.commit_age_s,
+        commit_damage=store.commit_damage,
         memory=MappingProxyType(store.memory),
         cells=store.cells,
         cells_overflowed=store.cells_overflowed,

@@ -42,6 +42,7 @@ class StoreInfo:
         rows: Rows in its files.
         live_rows: Those of them that are entries.
         disk: Bytes on disk by structure, now.
+        commit_damage: Why the last commit cannot be read: the next opening builds the kept pages again. None if it can.
     """
 
     commit_sequence: int | None
@@ -52,11 +53,12 @@ class StoreInfo:
     rows: int
     live_rows: int | None
     disk: dict[str, int]
+    commit_damage: str | None = None
 
 
 def store_info(folder: Path) -> StoreInfo:
     """Return the sizes of the store in `folder`, which may be missing; ForeignStoreError for another version."""
-    manifest = _manifest(folder)
+    manifest, damage = _manifest(folder)
     sizes = None if manifest is None else manifest.sizes
     return StoreInfo(
         commit_sequence=None if manifest is None else manifest.sequence,
@@ -67,6 +69,7 @@ def store_info(folder: Path) -> StoreInfo:
         rows=0 if manifest is None else sum(segment.rows for segment in manifest.segments),
         live_rows=None if sizes is None else sizes.live,
         disk=_disk(folder),
+        commit_damage=damage,
     )
 
 
@@ -87,13 +90,15 @@ def disk_bytes(path: Path) -> int:
     return min(status.st_size, status.st_blocks * _BLOCK_BYTES)
 
 
-def _manifest(folder: Path) -> Manifest | None:
-    """Return the last commit; None before any."""
+def _manifest(folder: Path) -> tuple[Manifest | None, str | None]:
+    """Return the last commit, None before any, and why it cannot be read."""
+    if not (folder / MANIFEST).exists():
+        return None, None
     try:
         manifest = read_manifest(folder)
-    except StoreDamagedError:
-        return None
-    return None if manifest.live is None else manifest
+    except StoreDamagedError as error:
+        return None, str(error)
+    return (None if manifest.live is None else manifest), None
 
 
 def _structure(name: str) -> str:

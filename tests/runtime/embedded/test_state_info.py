@@ -10,6 +10,7 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import read_info, state_info
+from dedup_service.runtime.store.manifest import MANIFEST
 
 from .prepared import SPACE, SPACE_ID, prepared
 
@@ -94,3 +95,17 @@ def test_counts_of_the_surge_guard_have_its_present_name(tmp_path: Path) -> None
         journal.executemany("INSERT INTO counter VALUES (?, ?)", [("guard_jump", 5), ("guard_surge", 2)])
     journal.close()
     assert state_info(tmp_path).guards["surge"] == 7
+
+
+def test_a_commit_that_cannot_be_read_is_not_one_that_was_never_made(tmp_path: Path) -> None:
+    """An operator learns of the damage, and that the next opening builds the kept pages again."""
+    state = State(tmp_path, SPACE_ID, SPACE)
+    state.decide([(prepared("u1", 1), None)])
+    assert state_info(tmp_path).commit_damage is None
+    state.close()
+    with (tmp_path / PAGES_FOLDER / MANIFEST).open("ab") as file:
+        file.write(b"x")
+    info = state_info(tmp_path)
+    assert (info.commit_sequence, info.entries) == (None, 1)
+    assert info.commit_damage is not None
+    assert MANIFEST in info.commit_damage

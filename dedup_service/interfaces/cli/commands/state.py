@@ -133,6 +133,8 @@ def _rows(info: StateInfo) -> list[tuple[str, str]]:
 
 def _store_rows(info: StateInfo | StoreInfo) -> list[tuple[str, str]]:
     """Return what the last commit has."""
+    if info.commit_damage is not None:
+        return [("last commit", f"{info.commit_damage}; the next opening builds the kept pages again")]
     if info.commit_sequence is None or info.commit_age_s is None:
         return [("last commit", "none")]
     return [
