@@ -291,12 +291,13 @@ def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
     behave_as_worker()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to a process group, it asks the parent to finish its batch
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    problem = _problem_of_start(job)
     try:
-        job.get_ready()
-    except Exception as error:
-        pipe.send(error)
+        pipe.send(problem)
+    except OSError:  # stopped while it started
         return
-    pipe.send(None)
+    if problem is not None:
+        return
     waiting: SimpleQueue[Sequence[bytes] | None] = SimpleQueue()
     threading.Thread(target=_read_ahead, args=(pipe, waiting), daemon=True).start()
     begun, memory = 0, MemoryLimit(job.memory_mb)
@@ -307,6 +308,14 @@ def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
             pipe.send(answers)
         except OSError:
             return
+
+
+def _problem_of_start(job: Job[Any, Any]) -> Exception | None:
+    try:
+        job.get_ready()
+    except Exception as error:
+        return error
+    return None
 
 
 def _read_ahead(pipe: Any, waiting: "SimpleQueue[Sequence[bytes] | None]") -> None:
