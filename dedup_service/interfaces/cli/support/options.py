@@ -199,9 +199,9 @@ MAX_MEMORY = click.option(
     "--max-memory",
     metavar="SIZE",
     type=_SizeType(),
-    help="Memory that this process may use (8G, 512M), without its workers and mapped files. Above it, no more pages "
-    "are kept than there are then if --keep has a bound, and the earliest expire; otherwise the run ends with an "
-    "error, and a run with a higher limit goes on. Needs Linux. [default: no limit]",
+    help="Memory that this process may use (8G, 512M), without its workers and mapped files. If --keep has a bound, "
+    "no more pages are kept from nine tenths of it on, and the earliest expire; otherwise the run ends above it with "
+    "an error, and a run with a higher limit goes on. Needs Linux. [default: no limit]",
 )
 """The limit on memory."""
 
