@@ -247,17 +247,21 @@ class _Hashed:
         pages = np.flatnonzero(asked)
         if len(pages) < len(values):
             self.values = [value if is_asked else None for value, is_asked in zip(self.values, asked, strict=True)]
-        offsets, rows = table.rows_many(values[pages].astype(np.uint64))
         self._young = young
-        there = np.diff(young.offsets) > 0
-        there[pages[np.diff(offsets) > 0]] = True
-        self.pages = there
+        self.pages = young.pages
         """The pages for which there is anything: bool[n]."""
-        self._there: list[bool] = there.tolist()
         self._rows: dict[int, Sequence[int]] = {}
-        for number in np.flatnonzero(np.diff(offsets)).tolist():
+        if len(pages):
+            self._look_up(table, values, pages)
+        self._there: list[bool] = self.pages.tolist()
+
+    def _look_up(self, table: HashRows, values: npt.NDArray[Any], pages: Integers) -> None:
+        """Find the rows of pages."""
+        offsets, rows = table.rows_many(values[pages].astype(np.uint64))
+        for number in np.flatnonzero(offsets[1:] > offsets[:-1]).tolist():
             page, found = int(pages[number]), rows[offsets[number] : offsets[number + 1]].tolist()
             self._rows[page] = table.rows(int(values[page])) if len(found) == CROWD else found
+            self.pages[page] = True
 
     @property
     def found(self) -> Integers:

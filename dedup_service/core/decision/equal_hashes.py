@@ -30,6 +30,11 @@ class EqualRows:
     offsets: Integers
     rows: Integers
 
+    @property
+    def pages(self) -> npt.NDArray[np.bool_]:
+        """Which pages have any: bool[n]."""
+        return self.offsets[1:] > self.offsets[:-1]
+
     def of_page(self, page: int) -> Integers:
         """Return the rows of a page: int64[k]."""
         return self.rows[self.offsets[page] : self.offsets[page + 1]]
@@ -47,12 +52,14 @@ def equal_rows(
     values, asked: uint64[n] and bool[n], of pages. column, there: uint64[m] and bool[m], of rows; page i is row
     own + i itself, and only rows before it count.
     """
+    offsets = np.zeros(len(values) + 1, np.int64)
+    if not asked.any():
+        return EqualRows(offsets, np.empty(0, np.int64))
     slots = _MIN_SLOTS
     while slots < 2 * len(values):
         slots *= 2
     heads, following = np.full(slots, -1, np.int64), np.full(len(values), -1, np.int64)
     wanted, given = np.ascontiguousarray(values, np.uint64), np.ascontiguousarray(column, np.uint64)
-    offsets = np.zeros(len(values) + 1, np.int64)
     count_equal(wanted, asked, given, there, own, heads, following, offsets[1:])
     np.cumsum(offsets, out=offsets)
     rows = np.empty(offsets[-1], np.int64)
