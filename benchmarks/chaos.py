@@ -1,12 +1,14 @@
 """Claim: under faults, every page is answered exactly once, with the verdict of a sequential oracle.
 
-    python -m benchmarks.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--again N]
+    python -m benchmarks.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--outputs verdicts]
+        [--again N]
 
 Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve`
 processes and a stream of generated pages with known truth. It kills, freezes, restarts and damages at random
 (benchmarks/service). After the faults it reads every topic with `read_committed` and compares it with the
 oracle byte for byte, with the records that were sent, and with the known truth of the stream. One round in
-the middle has at least 20,000 pages.
+the middle has at least 20,000 pages. In a fifth of the rounds, or all with --outputs verdicts, pages stay in `pages`
+(`serve --outputs verdicts`).
 
 A round is a function of its seed, which is printed, except for the machine's timing. FOLDER/progress-….json
 counts the good rounds, so the same command continues after the last one. --again N repeats round N; --short
@@ -20,6 +22,7 @@ import shutil
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from benchmarks.service.broker_faults import kill_broker
 from benchmarks.service.faults import freeze_service, kill_pool, kill_service, lose_snapshot, move_group_offsets
 from benchmarks.service.page_faults import expire_pages, hostile_records
 from benchmarks.service.rounds import Plan, Result, run_round
+from dedup_service.runtime.kafka.topics import OutputMode
 
 BIG_PAGES, BIG_SECONDS = 20_000, 40.0
 
@@ -46,6 +50,12 @@ SHORT = Plan(
 
 def plan_of(number: int, arguments: argparse.Namespace) -> Plan:
     """Return the plan of a round, counted from 1; 0 is the short round."""
+    plan = drawn_plan(number, arguments)
+    return plan if arguments.outputs is None else replace(plan, outputs=OutputMode(arguments.outputs))
+
+
+def drawn_plan(number: int, arguments: argparse.Namespace) -> Plan:
+    """Return what its seed says of a round."""
     if number == 0:
         return SHORT
     seed = f"{arguments.seed}/{number}"
@@ -63,7 +73,8 @@ def run(number: int, arguments: argparse.Namespace) -> Result:
     counts = " ".join(f"{name}={count}" for name, count in sorted(result.counts.items()))
     faults = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in sorted(result.faults.items()))
     print(
-        f"round {number} seed {plan.seed}: {result.seconds:.0f} s, {plan.brokers} broker(s); {faults}; {counts}",
+        f"round {number} seed {plan.seed}: {result.seconds:.0f} s, {plan.brokers} broker(s), {plan.outputs}; {faults}; "
+        f"{counts}",
         flush=True,
     )
     for crash in result.crashes:
@@ -84,6 +95,7 @@ def main() -> None:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--folder", type=Path, default=Path("build/chaos"))
     parser.add_argument("--pages", type=int, default=2000, help="pages of a round (default: 2000)")
+    parser.add_argument("--outputs", choices=list(OutputMode), help="of all rounds (default: as each seed says)")
     alone = parser.add_mutually_exclusive_group()
     alone.add_argument("--again", type=int, metavar="N", help="run only round N, without recording progress")
     alone.add_argument("--short", action="store_const", const=0, dest="again", help="run only a small round")
@@ -91,7 +103,8 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.again is not None:
         sys.exit(1 if run(arguments.again, arguments).complaints else 0)
-    progress = arguments.folder / f"progress-{arguments.seed}-{arguments.pages}.json"
+    kind = "" if arguments.outputs is None else f"-{arguments.outputs}"
+    progress = arguments.folder / f"progress-{arguments.seed}-{arguments.pages}{kind}.json"
     done: dict[str, Any] = {"rounds": 0, "counts": {}, "faults": {}}
     if progress.exists():
         done = json.loads(progress.read_text())

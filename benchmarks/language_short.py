@@ -21,7 +21,8 @@ from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.text.normalise import fold, letters
-from dedup_service.core.text.segmentation import IcuSegmenter, ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
+from dedup_service.core.text.segmentation import IcuSegmenter, ScriptSegmenter, UnicodeSegmenter
+from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 from dedup_service.runtime.resources import build_fingerprinter
 
 BOUNDS = (64, 120, 160, 200, 240, 300, 360)
@@ -41,7 +42,7 @@ def merged(one: Evidence, other: Evidence, bound: int) -> bool:
 
 def row_of(language: str, arguments: argparse.Namespace) -> list[str]:
     """Return the figures of one language."""
-    segmenter = ScriptSegmenter(chinese_segmenter("rjieba"), IcuSegmenter(UnicodeSegmenter()))
+    segmenter = ScriptSegmenter(chinese_segmenter(), IcuSegmenter(UnicodeSegmenter()))
     pairs = short_pairs(language, arguments.count, arguments.seed)
     words = [sum(any(map(str.isalnum, word)) for word in segmenter.cut(fold(text))) for text, _ in pairs]
     a_word = sum(len(letters(fold(text))) for text, _ in pairs) / sum(words)

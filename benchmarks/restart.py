@@ -57,9 +57,7 @@ class Continued:
             made = list(enumerate(self._stream.prepared(first, stop), first + 1))
             for start in range(0, len(made), BATCH):
                 batch = made[start : start + BATCH]
-                with self.subject.decider.batch(batch):
-                    decisions = [self.subject.decider.decide(*page) for page in batch]
-                self.wrong += sum(not self._is_right(decision) for decision in decisions)
+                self.wrong += sum(not self._is_right(decision) for decision in self.subject.decider.decide_all(batch))
             self.sequence = stop
 
     def _is_right(self, decision: Decision) -> bool:

@@ -5,7 +5,7 @@
 A real broker has a log of N page records in which every verdict is known (`known_log`). Each step runs in a
 separate process, so that its peak of resident memory can be told apart:
 
-    fill     append N - N / 20 records in transactions of 2,000, as the fingerprint step does
+    fill     append N - N / 20 records, 2,000 in a transaction
     log      restore with an empty folder, then write a snapshot
     fill     append a tail of N / 20 records
     both     restore from the snapshot and the tail
@@ -41,9 +41,8 @@ from dedup_service.core.verdict import Distance, VerdictKind
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
-from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.messages.log_record import encode
+from dedup_service.runtime.kafka.messages.log_record import log_message, log_messages
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
@@ -93,19 +92,19 @@ def fill(run: RestoreRun, start: int, stop: int) -> Figure:
     producer.open()
     began = time.monotonic()
     if start == 0:
-        producer.commit([Message(run.log, encode(known_log.policy(uuid.uuid4().hex)), partition=0)])
+        producer.commit([log_message(run.log, known_log.policy(uuid.uuid4().hex))])
     with bar("fill", stop - start) as show:
         for first in range(start, stop, TRANSACTION):
             last = min(stop, first + TRANSACTION)
             records = known_log.pages(first, last)
-            producer.commit([Message(run.log, encode(record), partition=0) for record in records])
+            producer.commit([message for message, _ in log_messages(run.log, records)])
             show(last - start)
     producer.close()
     return Figure("fill", stop - start, time.monotonic() - began, peak_bytes(), "")
 
 
-def restored(run: RestoreRun, entries: int, step: str) -> Figure:
-    """Restore all `entries` records, verify the state, and write a snapshot."""
+def restored(run: RestoreRun, entries: int, records: int, step: str) -> Figure:
+    """Restore all `entries` records, `records` of them from the log; verify the state, and write a snapshot."""
     log = LogConsumer(run.connection, run.log)
     below = (entries - SAMPLE) // known_log.PARTITIONS
     written = {(known_log.TOPIC, partition): below for partition in range(known_log.PARTITIONS)}
@@ -115,7 +114,7 @@ def restored(run: RestoreRun, entries: int, step: str) -> Figure:
 
         def progress(fact: RestoreEvent) -> None:
             facts.append(fact)
-            show(fact.records, fact.total)
+            show(fact.messages, fact.total)
 
         state = restore(local, log, written, shards=run.shards, progress=progress)
         seconds = time.monotonic() - began
@@ -132,7 +131,7 @@ def restored(run: RestoreRun, entries: int, step: str) -> Figure:
     note = (
         f"kept pages {size / MEGABYTE:,.0f} MB; snapshot: decisions pause for {stopped:.2f} s, written in {wrote:.1f} s"
     )
-    return Figure(step, facts[-1].total, seconds, peak, note)
+    return Figure(step, records, seconds, peak, note)
 
 
 def verify(state: RestoredReplica, entries: int) -> None:
@@ -198,8 +197,11 @@ def measure(run: RestoreRun, entries: int) -> list[Figure]:
     """Run the four steps in order."""
     create(run.connection, Topics(run.prefix))
     tail = entries // 20
-    figures = [in_process(fill, run, 0, entries - tail), in_process(restored, run, entries - tail, "log")]
-    figures += [in_process(fill, run, entries - tail, entries), in_process(restored, run, entries, "both")]
+    figures = [
+        in_process(fill, run, 0, entries - tail),
+        in_process(restored, run, entries - tail, entries - tail, "log"),
+    ]
+    figures += [in_process(fill, run, entries - tail, entries), in_process(restored, run, entries, tail, "both")]
     return figures
 
 

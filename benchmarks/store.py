@@ -10,9 +10,11 @@ Structures give the sizes of their own tables; `other` is what they do not expla
 percentiles are of the last tenth of the pages, `most` and `pause` (longest batch minus the median) of all of them.
 With `--decided N` only the last N pages are decided. Texts before them are filled in, in the order of their numbers:
 they take their ways through window, store and tables as kept pages do, but nothing is looked up for them.
-Reads are pieces of evidence compared; `missed` are pages of 4 KiB that the page cache did not have.
+Reads are pieces of evidence compared; `missed` are pages of 4 KiB that the page cache did not have. With `--warm`, all
+files are read before, so that it has what fits.
 
-    python -m benchmarks.store [--pages 1000000 10000000] [--decided N] [--short-evidence] [--folder DIR] [--json FILE]
+    python -m benchmarks.store [--pages 1000000 10000000] [--decided N] [--warm] [--short-evidence] [--folder DIR]
+                               [--json FILE]
 """
 
 import argparse
@@ -42,7 +44,7 @@ from benchmarks.store_pages import COPIES, EVIDENCE_BYTES, StreamPages, number_i
 from dedup_service.core.decision.candidates import Common, LocalCandidates, none_common
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import ROW, EntryRows, Rows, Spans
+from dedup_service.core.decision.entry_rows import ROW, EntryRows, EvidenceSpans, Rows, Spans
 from dedup_service.core.decision.entry_store import Numbers
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.layout import IndexLayout
@@ -67,13 +69,15 @@ class StoreOptions:
     """What is measured.
 
     folder: of the store; None keeps everything in memory. short: evidence cut on the disk. decided: how many pages are
-    decided, the others are filled in; None for all. left_in: a new folder for the store, which is not removed.
+    decided, the others are filled in; None for all. left_in: a new folder for the store, which is not removed. warm:
+    read its files before the first page is decided.
     """
 
     folder: Path | None = None
     short: bool = False
     decided: int | None = None
     left_in: Path | None = None
+    warm: bool = False
 
 
 @dataclass(slots=True)
@@ -132,14 +136,15 @@ class ShortEntries(StoredEntries):
         rows["evidence_bytes"] += np.uint32(EVIDENCE_BYTES - SHORT_EVIDENCE)
         return rows
 
-    def evidence(self, numbers: Numbers) -> Spans:
+    def evidence(self, numbers: Numbers) -> EvidenceSpans:
         """Return the whole evidence of rows, each followed by its path."""
         short = super().evidence(numbers)
         parts = [short[place] for place in range(len(short))]
         begins = np.frombuffer(b"".join([part[:SHORT_EVIDENCE] for part in parts]), np.uint8)
         texts = number_in(begins.reshape(-1, SHORT_EVIDENCE))
         whole, _ = self.stream.contents(texts, np.zeros_like(texts))
-        return Spans.joined([one.tobytes() + part[SHORT_EVIDENCE:] for one, part in zip(whole, parts, strict=True)])
+        spans = Spans.joined([one.tobytes() + part[SHORT_EVIDENCE:] for one, part in zip(whole, parts, strict=True)])
+        return EvidenceSpans(spans.data, spans.starts, short.sizes + (EVIDENCE_BYTES - SHORT_EVIDENCE))
 
 
 class Subject:
@@ -251,6 +256,8 @@ def run(kept: int, options: StoreOptions) -> StoreFigures:
         filled = begin // COPIES * (COPIES - 1)
         of_store = options.left_in or (None if folder is None else folder / "measured")
         subject = Subject(options, of_store, stream, filled)
+        if options.warm and of_store is not None:
+            read_files(of_store)
         figures = decide_all(subject, stream, begin)
         gc.collect()
         figures.anonymous_bytes = anonymous_bytes() - before
@@ -275,8 +282,7 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
             for start in range(0, len(pages), BATCH):
                 batch = pages[start : start + BATCH]
                 began, used = time.perf_counter(), time.process_time()
-                with subject.decider.batch(batch):
-                    decisions = [subject.decider.decide(sequence, page) for sequence, page in batch]
+                decisions = list(subject.decider.decide_all(batch))
                 subject.after_batch(batch[-1][0])
                 wall.append(time.perf_counter() - began)
                 processor.append(time.process_time() - used)
@@ -308,14 +314,24 @@ def warm_up(options: StoreOptions, folder: Path | None) -> None:
     pages = list(enumerate(stream.prepared(0, WARM_UP), 1))
     for start in range(0, WARM_UP, BATCH):
         batch = pages[start : start + BATCH]
-        with subject.decider.batch(batch):
-            for sequence, page in batch:
-                subject.decider.decide(sequence, page)
+        for _ in subject.decider.decide_all(batch):
+            pass
     subject.close()
     del subject, pages
     gc.collect()
     gc.freeze()  # and few collections, as in the commands: one takes 0.1 s, since compiled code has many objects
     gc.set_threshold(100_000, 50, 50)
+
+
+def read_files(folder: Path) -> None:
+    """Read all files twice: pages that are read once are the first that the page cache gives up."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    with progress_bar("files read", 2 * len(files)) as advance:
+        for path in files * 2:
+            with path.open("rb", buffering=0) as file:
+                while file.read(1 << 24):
+                    pass
+            advance(1)
 
 
 def anonymous_bytes() -> int:
@@ -392,10 +408,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure, for the store")
     parser.add_argument("--decided", type=int, help="how many pages are decided; the others are filled in")
     parser.add_argument("--leave-in", type=Path, help="a new folder for the store, for `benchmarks.restart`")
+    parser.add_argument("--warm", action="store_true", help="read the files first, so that the page cache has them")
     parser.add_argument("--short-evidence", action="store_true", help="128 bytes of evidence a page on the disk")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     arguments = parser.parse_args()
-    options = StoreOptions(arguments.folder, arguments.short_evidence, arguments.decided, arguments.leave_in)
+    options = StoreOptions(
+        arguments.folder, arguments.short_evidence, arguments.decided, arguments.leave_in, arguments.warm
+    )
     figures = [in_process(kept, options) for kept in arguments.pages]
     report(figures)
     if arguments.json is not None:

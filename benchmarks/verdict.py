@@ -1,9 +1,11 @@
-"""Text → verdict on one core: pages a second and bytes a page, optionally compared with an earlier commit.
+"""Text → verdict on one core: pages a second and bytes a page, beside an earlier commit and other packages.
 
-    python -m benchmarks.verdict [--before COMMIT] [--pages FILE] [--count N]
+    python -m benchmarks.verdict [--before COMMIT] [--peers] [--pages FILE] [--count N]
 
-Each build is a process on the same single core: the current tree with two profiles, and with --before the
-tree of COMMIT (in a git worktree, with the same installed libraries). The builds take turns, a chunk of
+Each build is a process on the same single core: the current tree with two profiles, with --before the
+tree of COMMIT (in a git worktree, with the same installed libraries), and with --peers what is installed of rensa and
+datasketch (MinHash of 128, 5-grams, LSH at .5), PyPI simhash (4-grams, its index at k = 3), and the same over the
+words of jieba. The builds take turns, a chunk of
 pages at a time, so that a slower machine slows all alike. Rates are those of the median chunk, ratios those
 of chunks of one turn. A chunk is fingerprinted, then decided in batches, as `filter` does. Bytes a page are
 the growth of the process over the chunks, without the names of pages.
@@ -21,9 +23,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +86,93 @@ def work(pages_file: Path, profile: str, core: int) -> None:
                 for r in rows
             ]
             started = time.perf_counter()
-            prepared = [fingerprinter.prepare(page) for page in pages]
+            if hasattr(fingerprinter, "prepare_all"):
+                prepared = fingerprinter.prepare_all(pages)
+            else:
+                prepared = [fingerprinter.prepare(page) for page in pages]
             fingerprinted = time.perf_counter()
             for start in range(0, len(prepared), BATCH):
                 batch = list(enumerate(prepared[start : start + BATCH], done + start + 1))
+                if hasattr(decider, "decide_all"):
+                    deque(decider.decide_all(batch), maxlen=0)
+                    continue
                 with batch_of(batch):
                     for sequence, page in batch:
                         decider.decide(sequence, page)
             decided = time.perf_counter()
             done += len(rows)
             print(json.dumps([fingerprinted - started, decided - fingerprinted, _resident()]), flush=True)
+
+
+def work_as(peer: str, pages_file: Path, core: int) -> None:
+    """Run as the child of a peer: do a chunk for each line of standard input."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    fingerprint, decide = PEERS[peer]()
+    done = 0
+    with pages_file.open(encoding="utf-8") as lines:
+        while sys.stdin.readline():
+            texts = [f"{row['title']}\n{row['text']}" for row in map(json.loads, islice(lines, CHUNK))]
+            started = time.perf_counter()
+            prints = [fingerprint(text) for text in texts]
+            fingerprinted = time.perf_counter()
+            for number, made in enumerate(prints, done):
+                decide(number, made)
+            decided = time.perf_counter()
+            done += len(texts)
+            print(json.dumps([fingerprinted - started, decided - fingerprinted, _resident()]), flush=True)
+
+
+Peer = tuple[Callable[[str], Any], Callable[[int, Any], object]]
+"""What makes a fingerprint of a text, and what looks for near ones and adds it under a number."""
+
+
+def _rensa() -> Peer:
+    rensa = importlib.import_module("rensa")
+    index = rensa.RMinHashLSH(threshold=0.5, num_perm=128, num_bands=16)
+
+    def fingerprint(text: str) -> Any:
+        made = rensa.RMinHash(num_perm=128, seed=42)
+        made.update([text[start : start + 5] for start in range(max(1, len(text) - 4))])
+        return made
+
+    return fingerprint, lambda number, made: (index.query(made), index.insert(number, made))
+
+
+def _datasketch() -> Peer:
+    datasketch = importlib.import_module("datasketch")
+    index = datasketch.MinHashLSH(threshold=0.5, num_perm=128)
+
+    def fingerprint(text: str) -> Any:
+        made = datasketch.MinHash(num_perm=128)
+        made.update_batch([text[start : start + 5].encode() for start in range(max(1, len(text) - 4))])
+        return made
+
+    return fingerprint, lambda number, made: (index.query(made), index.insert(number, made))
+
+
+def _simhash(features: Callable[[str], Any] = str) -> Peer:
+    simhash = importlib.import_module("simhash")
+    index = simhash.SimhashIndex([], k=3)
+    return (
+        lambda text: simhash.Simhash(features(text)),
+        lambda number, made: (index.get_near_dups(made), index.add(str(number), made)),
+    )
+
+
+def _jieba_simhash() -> Peer:
+    return _simhash(importlib.import_module("jieba").lcut)
+
+
+PEERS: dict[str, Callable[[], Peer]] = {
+    "rensa": _rensa,
+    "datasketch": _datasketch,
+    "simhash": _simhash,
+    "jieba": _jieba_simhash,
+}
+"""By the package that has to be installed."""
+
+PEER_NAMES = {"simhash": "PyPI simhash", "jieba": "jieba + simhash"}
 
 
 class _Names:
@@ -124,9 +205,10 @@ def _resident() -> int:
 
 @contextmanager
 def build_of(name: str, tree: Path, pages_file: Path, profile: str, core: int) -> Iterator[Build]:
-    """Start a child that runs the code of `tree`."""
+    """Start a child that runs the code of `tree`; profile: "peer " and a name of PEERS runs that instead."""
     command = [sys.executable, str(Path(__file__)), "--child", str(pages_file), profile, str(core)]
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    paths = (str(tree), os.environ.get("PYTHONPATH", ""))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     with subprocess.Popen(
         command, env=environment, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -183,10 +265,15 @@ def table(builds: Sequence[Build]) -> Table:
 def main() -> None:
     """Run the builds and print the table."""
     if sys.argv[1:2] == ["--child"]:
-        work(Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+        pages_file, name, core = Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+        if name.startswith("peer "):
+            work_as(name.removeprefix("peer "), pages_file, core)
+        else:
+            work(pages_file, name, core)
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", metavar="COMMIT", help="also run the tree of this commit")
+    parser.add_argument("--peers", action="store_true", help="also run other packages, those that are installed")
     parser.add_argument("--pages", type=Path, help="JSON lines of pages")
     parser.add_argument("--count", type=int, default=24_000, help="maximum number of pages (default: 24,000)")
     arguments = parser.parse_args()
@@ -199,8 +286,11 @@ def main() -> None:
             write_pages(pages_file, arguments.count)
         core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
         trees = [("balanced", ROOT, "balanced"), ("simhash", ROOT, "simhash")]
+        if arguments.peers:
+            there = [name for name in PEERS if importlib.util.find_spec(name) is not None]
+            trees += [(PEER_NAMES.get(name, name), ROOT, f"peer {name}") for name in there]
         if arguments.before:
-            trees.append((f"{arguments.before[:12]}", stack.enter_context(tree_of(arguments.before)), "simhash"))
+            trees.append((f"{arguments.before[:12]}", stack.enter_context(tree_of(arguments.before)), "balanced"))
         builds = [stack.enter_context(build_of(name, tree, pages_file, profile, core)) for name, tree, profile in trees]
         for turn in track(range(arguments.count // CHUNK), description="chunks", transient=True):
             for one in builds:

@@ -15,7 +15,9 @@ from dedup_service.core.features.weighting_schemes import Scheme, scheme_named
 from dedup_service.core.features.words import WordCounter, WordNeeds, WordTable
 from dedup_service.core.page import Page
 from dedup_service.core.text.normalise import fold
-from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
+from dedup_service.core.text.page_text import PageText
+from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegmenter
+from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 from dedup_service.runtime.resources import SpaceOptions, default_lexicon, jieba_idf
 
 __all__ = ["scheme_of", "word_fingerprints"]
@@ -28,12 +30,12 @@ def scheme_of(options: SpaceOptions) -> Scheme:
 
 def word_fingerprints(spaces: Sequence[SpaceOptions], page: Page) -> list[int | None]:
     """Return the `words` fingerprint of `page` in each of `spaces`, which differ only in their scheme."""
-    title, body = fold(page.title), body_of(page)
+    text = PageText.of(fold(page.title), body_of(page))
     tables: dict[tuple[WordNeeds, str], WordTable] = {}
 
     def count_words(needs: WordNeeds, name: str) -> WordTable:
         if (needs, name) not in tables:
-            tables[needs, name] = _counter(needs, name).table(title, body)
+            tables[needs, name] = _counter(needs, name).table(text)
         return tables[needs, name]
 
     schemes = map(scheme_of, spaces)
@@ -45,7 +47,7 @@ def word_fingerprints(spaces: Sequence[SpaceOptions], page: Page) -> list[int | 
 @cache
 def _counter(needs: WordNeeds, name: str) -> WordCounter:
     hash_word = word_hasher(name)
-    segmenter = ScriptSegmenter(chinese_segmenter("rjieba"), UnicodeSegmenter())
+    segmenter = ScriptSegmenter(chinese_segmenter(), UnicodeSegmenter())
     return WordCounter(segmenter, default_lexicon(), _idf(), needs, lambda word: hash_word(word, 64))
 
 

@@ -6,7 +6,7 @@ means success.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka.consumer.fetcher import ConsumerRecord
@@ -15,9 +15,9 @@ from benchmarks.service.oracle import Oracle, OracleAnswer, oracle_of
 from benchmarks.service.reading import read_all
 from benchmarks.service.stream import RecordTruth, Sent
 from benchmarks.service.truth import REJECTED, contradictions
-from dedup_service.core.log_records import PageRecord, RejectedRecord, Source
-from dedup_service.runtime.kafka.messages.log_record import decode
-from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.runtime.kafka.messages.log_record import numbered
+from dedup_service.runtime.kafka.topics import OutputMode, Topics
 
 __all__ = ["Findings", "check"]
 
@@ -56,18 +56,19 @@ def check(
     sent: Sequence[Sent],
     loose: frozenset[str] = frozenset(),
     gone: Mapping[Source, ConsumerRecord] | None = None,
+    kinds: OutputMode = OutputMode.PAGES,
 ) -> Findings:
     """Read all topics and compare.
 
     sent: the published records. loose: stories that may be unique again, and URLs whose visits may have changed
-    places. gone: records that were deleted from `pages`.
+    places. gone: records that were deleted from `pages`. kinds: what the services wrote for a page.
     """
     names = (topics.pages, topics.fingerprints, topics.unique, topics.duplicate, topics.verdicts, topics.dlq)
     records = read_all(bootstrap, names)
     findings = Findings()
     gone = gone or {}
     inputs = {**gone, **{_place(record): record for record in records[topics.pages]}}
-    log = [(record.offset, decode(record.value)) for record in records[topics.fingerprints]]
+    log = numbered(records[topics.fingerprints])
     oracle = oracle_of(log)
     expected = _without_lost(findings, oracle, gone, records[topics.dlq])
     logged = Counter(record.source for _, record in log if isinstance(record, PageRecord | RejectedRecord))
@@ -76,14 +77,32 @@ def check(
     findings.add(
         "lost between pages and log", (str(source) for source in inputs.keys() - expected.keys() - oracle.expired)
     )
+    findings.add("in the log before an earlier one", map(str, _out_of_order(record for _, record in log)))
     findings.add("in the log, not in pages", (str(source) for source in expected.keys() - inputs.keys()))
     _check_verdicts(findings, expected, records[topics.verdicts])
     outputs = {"unique": topics.unique, "duplicate": topics.duplicate, "dlq": topics.dlq}
     for output, topic in outputs.items():
         wanted = {source for source, a in expected.items() if PASSED_ON[a.verdict] == output and not a.dropped}
+        if kinds is OutputMode.VERDICTS and output != "dlq":
+            wanted = set()
         _check_output(findings, output, wanted, inputs, records[topic])
     _check_truth(findings, sent, inputs, expected, loose)
     return findings
+
+
+def _out_of_order(log: Iterable[LogRecord]) -> Iterator[Source]:
+    """Yield pages that come in the log for the first time after a later page of their partition has come."""
+    seen: set[Source] = set()
+    latest: dict[tuple[str, int], int] = {}
+    for record in log:
+        if not isinstance(record, PageRecord) or record.source in seen:
+            continue
+        source = record.source
+        seen.add(source)
+        place = (source.topic, source.partition)
+        if source.offset < latest.get(place, -1):
+            yield source
+        latest[place] = max(source.offset, latest.get(place, -1))
 
 
 def _without_lost(

@@ -37,7 +37,7 @@ from benchmarks.service.reading import Tail, end_of, read_all
 from benchmarks.service.stream import Sent, stream
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
-from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create
 from deploy.kafka import Cluster
 from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, needed
 
@@ -63,6 +63,7 @@ class Plan:
     early: faults begin while the services still start, not after their first answers. pause_s: the longest
     pause between two faults of a lane. recreate: at the end `pages` is deleted and created again.
     secured: services log in over TLS and may do what access lists say, some of which is withdrawn for a while.
+    outputs: what the services write for a page.
     """
 
     seed: str
@@ -78,6 +79,7 @@ class Plan:
     action: str | None = None
     early: bool = False
     pause_s: float = 4.0
+    outputs: OutputMode = OutputMode.PAGES
 
     @classmethod
     def draw(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
@@ -110,6 +112,7 @@ class Plan:
             secured=secured,
             action=action,
             early=early,
+            outputs=OutputMode.VERDICTS if rng.random() < 0.2 else OutputMode.PAGES,
         )
 
 
@@ -303,7 +306,7 @@ class _Round:
             published |= {(record.key, record.value) for record in read_all(self._bootstrap, [pages])[pages]}
             sent = [*self._sent, *(one for one in targets.extra if (one.key, one.value) in published)]
             names = {one.truth.name for one in sent} if targets.gone else targets.loose  # any may have been lost
-            findings = check(self._bootstrap, self._topics, sent, frozenset(names), targets.gone)
+            findings = check(self._bootstrap, self._topics, sent, frozenset(names), targets.gone, self._plan.outputs)
         except TimeoutError as error:
             findings = Findings([f"not readable to the end: {error}"])
         self._result.complaints += findings.complaints
@@ -324,6 +327,7 @@ class _Round:
             options = self._folder / "client.properties"
             options.write_text("".join(f"{name}={value}\n" for name, value in self._cluster.client_options.items()))
             arguments += ["--client-config", str(options)]
+        arguments += ["--outputs", self._plan.outputs.value]
         arguments += ["--processes", "1", *(["--action", self._plan.action] if self._plan.action else [])]
         arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
         arguments += [

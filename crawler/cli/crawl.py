@@ -103,7 +103,7 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     "--processes",
     metavar="N",
     type=click.IntRange(1),
-    help="Worker processes that prepare pages. [default: one for each core, at most 4]",
+    help="Worker processes that prepare pages. [default: one for each core that it may use]",
 )
 @click.option(
     "--set",

@@ -53,7 +53,7 @@ FAST = {
     "--processes",
     metavar="N",
     type=click.IntRange(1),
-    help="Worker processes that prepare pages. [default: one for each core, at most 4]",
+    help="Worker processes that prepare pages. [default: one for each core that it may use]",
 )
 @click.option("--serve-only", is_flag=True, help="Only serve the site, until Ctrl-C, for your own crawler.")
 @with_options(*DASHBOARD, *PUBLISHING)

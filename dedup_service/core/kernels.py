@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
@@ -48,7 +47,7 @@ def kernel(function: F) -> F:
     """Return `function` compiled by numba, cached on disk if a folder is writable.
 
     The function keeps the interpreter lock. A loop of microseconds that releases it can wait up to 5 ms to
-    get it back while other threads compute, and a page takes twenty such loops.
+    get it back while other threads compute.
     """
     return _compiled(function, nogil=False)
 
@@ -56,7 +55,8 @@ def kernel(function: F) -> F:
 def long_kernel(function: F) -> F:
     """Return `function` compiled like a `kernel`, but without the interpreter lock.
 
-    For loops over all entries, which may take seconds: other threads run meanwhile.
+    For loops over all entries, which may take seconds, and for those over a batch of pages. Other threads run
+    meanwhile.
     """
     return _compiled(function, nogil=True)
 
@@ -148,7 +148,7 @@ LLVM's `ctpop` becomes POPCNT for one word, and over an array the widest form th
 (VPOPCNTQ, or a table look-up in AVX2 registers).
 """
 
-prefetch = cast("Callable[[npt.NDArray[np.uint64], int], None]", intrinsic(_prefetch))
+prefetch = cast("Callable[[npt.NDArray[Any], int], None]", intrinsic(_prefetch))
 """Fetch the cache line of array[index]; the index may lie outside the array. Callable from kernels only.
 
 Asks memory for entries before they are needed, so that the buckets of one probe arrive together instead of

@@ -1,9 +1,9 @@
 """The records of the log, as values.
 
-The log decides everything: Kafka's single-partition topic `fingerprints`, one record for each message, whose
-offset is the record's sequence. All readers that apply the records in order have the same state and give the
-same verdicts (`core.decision.replica`); nothing else changes a verdict. `runtime.kafka.messages.log_record`
-converts records to bytes and back.
+The log decides everything: Kafka's single-partition topic `fingerprints`. A message has one record, or those of
+many pages; a record's sequence is made of the offset of its message and its place there (`sequence_at`). All readers
+that apply the records in order have the same state and give the same verdicts (`core.decision.replica`); nothing else
+changes a verdict. `runtime.kafka.messages.log_record` converts records to bytes and back.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 
 __all__ = [
+    "MAX_PLACES",
     "CorrectionRecord",
     "ExpiredRecord",
     "LogRecord",
@@ -27,7 +28,27 @@ __all__ = [
     "TimeRecord",
     "UnreadableRecord",
     "UnwrittenRecord",
+    "offset_of",
+    "sequence_at",
 ]
+
+_PLACE_BITS = 12
+MAX_PLACES = 1 << _PLACE_BITS
+"""Records that one message of the log may have."""
+
+
+def sequence_at(offset: int, place: int = 0) -> int:
+    """Return the sequence of a record: of a message of the log, by its offset, the record at a place.
+
+    >>> sequence_at(3), sequence_at(3, 17)
+    (12288, 12305)
+    """
+    return offset << _PLACE_BITS | place
+
+
+def offset_of(sequence: int) -> int:
+    """Return the offset of the message that has the record; -1, before the first one, for -1."""
+    return sequence >> _PLACE_BITS
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,7 +65,8 @@ class Policy:
     """What decides besides the pages.
 
     space_id: of all fingerprints compared. layout: of the index. A log never changes these two. keep: bounds of
-    expiry; a log that names none keeps all.
+    expiry; a log that names none keeps all. lowered: the bounds that a limit on memory has lowered to `keep`; none if
+    they are what people asked for.
     """
 
     rule: MatchRule
@@ -52,6 +74,7 @@ class Policy:
     space_id: str
     layout: IndexLayout = DEFAULT_LAYOUT
     keep: Keep = KEEP_ALL
+    lowered: Keep = KEEP_ALL
 
     def continues(self, earlier: "Policy") -> bool:
         """Whether this policy may follow an earlier one in a log: it has the same space and layout."""

@@ -113,13 +113,13 @@ class RestoreEvent:
     """Progress of a restore.
 
     Attributes:
-        records: Records applied so far.
-        total: Records to apply.
+        messages: Messages of the log that were applied so far; each has one record or many.
+        total: Messages to apply.
         seconds: Time since the restore began.
         done: Whether the restore is complete.
     """
 
-    records: int
+    messages: int
     total: int
     seconds: float
     done: bool = False

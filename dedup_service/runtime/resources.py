@@ -1,6 +1,6 @@
 """Load the tables that make up a space, and build its fingerprinter.
 
-`SpaceOptions` is what a user chooses: a scheme, a segmenter, their own tables. It is small and can be sent to worker
+`SpaceOptions` is what a user chooses: a scheme, their own tables. It is small and can be sent to worker
 processes; the tables are read where they are used, once per process.
 """
 
@@ -27,10 +27,10 @@ from dedup_service.core.text.segmentation import (
     ScriptSegmenter,
     Segmenter,
     UnicodeSegmenter,
-    chinese_segmenter,
     parse_user_words,
     segmenter_version,
 )
+from dedup_service.runtime.jieba_dictionary import chinese_segmenter, jieba_folder
 
 __all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf", "prepare", "profile_named"]
 
@@ -45,7 +45,6 @@ class SpaceOptions:
         scheme: Name of a weighting scheme (`twinsieve`, `tf`, …).
         factors: Parameters of the scheme, as `name=value`.
         without: Factors to switch off.
-        segmenter: Word segmenter for Chinese: `rjieba` or `jieba`.
         unspaced: How Japanese, Thai and other scripts without spaces are cut: `icu`, or `pairs` of characters. None
             is `icu` where icu4py is installed.
         bits: Size of a fingerprint, 64 or 128. The index takes 64 only.
@@ -56,7 +55,6 @@ class SpaceOptions:
     scheme: str = "twinsieve"
     factors: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    segmenter: str = "rjieba"
     unspaced: str | None = None
     bits: int = 64
     idf: str | None = None
@@ -99,7 +97,7 @@ def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
     icu = _uses_icu(options.unspaced)
     space = Space(
         scheme=scheme_named(options.scheme, without=options.without, settings=options.factors),
-        segmenter=segmenter_version(options.segmenter),
+        segmenter=f"{segmenter_version('jieba')} compiled",
         converter=f"OpenCC {version('opencc')}",
         idf=digest(idf),
         stop_words=digest("\n".join(sorted(lexicon.stop_words))),
@@ -108,7 +106,7 @@ def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
         unspaced=segmenter_version("icu") if icu else PAIRS,
         bits=options.bits,
     )
-    chinese = chinese_segmenter(options.segmenter, parse_user_words(user_words.splitlines()))
+    chinese = chinese_segmenter(parse_user_words(user_words.splitlines()))
     spaced = UnicodeSegmenter()
     return space, ScriptSegmenter(chinese, IcuSegmenter(spaced) if icu else spaced), lexicon, IdfTable(idf)
 
@@ -140,10 +138,7 @@ def profile_named(name: str) -> MatchRule:
 @cache
 def jieba_idf() -> str:
     """Return the IDF table that jieba ships (270,132 words), without importing jieba."""
-    spec = find_spec("jieba")
-    if spec is None or spec.origin is None:
-        raise ConfigurationError("jieba is not installed, and its IDF table is the default: install it or give a table")
-    return _text(Path(spec.origin).parent / "analyse" / "idf.txt", "IDF table")
+    return _text(jieba_folder() / "analyse" / "idf.txt", "IDF table")
 
 
 def _entries(lines: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from types import FrameType
 
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _run(chosen.command, cluster.bootstrap)
             print(f"export {_ENVIRONMENT}={cluster.bootstrap}", flush=True)  # noqa: T201
             with contextlib.suppress(KeyboardInterrupt):
-                signal.pause()
+                while True:  # not signal.pause(): it would miss a signal that comes just before it, for good
+                    time.sleep(0.2)
     except ClusterError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1

@@ -125,8 +125,8 @@ class Cluster:
         self._nodes[number].wait(frozenset({number}), READY_TIMEOUT_S)
 
     def pause(self, number: int) -> None:
-        """Freeze a node (SIGSTOP): it keeps its connections and answers nothing."""
-        self._nodes[number].send(signal.SIGSTOP)
+        """Freeze a node (SIGSTOP): it keeps its connections and, when this returns, answers nothing."""
+        self._nodes[number].freeze()
 
     def resume(self, number: int) -> None:
         """Resume a node (SIGCONT) after `pause`."""

@@ -3,6 +3,7 @@
 Every process dies with this one (die_with_parent.py). A node that is killed keeps its data and its ports.
 """
 
+import os
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -71,6 +72,12 @@ class Node:
             raise ClusterError(f"Broker {self.config.number} does not run.")
         assert self._process is not None
         self._process.send_signal(number)
+
+    def freeze(self) -> None:
+        """Send SIGSTOP and wait until all threads have stopped: the signal takes effect after it was sent."""
+        self.send(signal.SIGSTOP)
+        assert self._process is not None
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def end(self, number: signal.Signals, timeout_s: float) -> None:
         """End the process with this signal, or with SIGKILL after the timeout, and wait for its end."""

@@ -44,7 +44,7 @@ def log_of(inputs: dict[Source, Sent], rng: random.Random) -> list[tuple[int, Lo
             log.append(RejectedRecord(source, answer.problem))
         else:
             log.append(PageRecord(source, answer, policy.space_id))
-    return [(sequence, decode(encode(record))) for sequence, record in enumerate(log)]
+    return [(sequence, read) for sequence, record in enumerate(log) for read in decode(encode(record))]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from dedup_service.core.features.simhash import hamming
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.core.text.exact_form import body_hash, exact_form, text_hash
+from dedup_service.core.text.exact_form import exact_hashes
 from dedup_service.core.text.normalise import fold, fold_exactly, without_headline
+from dedup_service.core.text.page_text import PageText, PageTexts
 from dedup_service.runtime import resources
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
@@ -58,10 +59,47 @@ def test_title_and_body_are_folded_apart(title: str, text: str) -> None:
     """The end of the title and the beginning of the body never affect each other."""
     folded_title, exact_title, exact = fold(title), fold_exactly(title)[1], fold_exactly(text)[1]
     prepared = prepare(page(text, title))
-    body = exact_form(without_headline(exact, exact_title))
-    assert prepared.body_hash == body_hash(body)
-    assert prepared.text_hash == text_hash(exact_form(exact_title), body)
+    bare = PageTexts.of([PageText.of(exact_title, without_headline(exact, exact_title))])
+    assert [(prepared.body_hash, prepared.text_hash)] == exact_hashes(bare)
     assert set(build_fingerprinter().words(page("", title))) == set(build_fingerprinter().words(page("", folded_title)))
+
+
+LANGUAGES = (
+    BODY,
+    ENGLISH,
+    "市交通局公佈，跨江大橋提前三週完工。",
+    "橋が開通した。新しい駅も",
+    "대교가 개통했다",
+    "😀 x² ½",
+    "",
+    " ",
+)
+
+
+@given(
+    st.lists(
+        st.builds(
+            page,
+            text=st.lists(st.sampled_from(LANGUAGES), max_size=3).map("\n".join) | TEXTS,
+            title=st.sampled_from(("总之 however", *LANGUAGES)) | TEXTS,
+            lang=st.sampled_from((None, "zh", "ja")),
+            tags=st.sampled_from(((), ("桥", "b"))),
+        ),
+        max_size=6,
+    ),
+    st.sampled_from(("twinsieve", "wang2019", "zhang2020", "seed-java", "tf")),
+)
+def test_pages_are_prepared_together_as_alone(pages: list[Page], scheme: str) -> None:
+    """Whatever pages are beside it, in any order of scripts, a page gets what it gets alone."""
+    fingerprinter = build_fingerprinter(SpaceOptions(scheme=scheme))
+    assert fingerprinter.prepare_all(pages) == [fingerprinter.prepare(each) for each in pages]
+
+
+def test_many_and_long_pages_are_prepared_in_parts() -> None:
+    """However many pages there are, and however long one is, each has its fingerprint."""
+    pages = [page(f"{BODY}第{number}次公布。" * (3000 if number == 7 else 1)) for number in range(300)]
+    fingerprinter = build_fingerprinter(SpaceOptions())
+    assert fingerprinter.prepare_all(pages) == [fingerprinter.prepare(each) for each in pages]
 
 
 def test_the_headline_moves_words_and_never_body() -> None:

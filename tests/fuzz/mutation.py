@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+import msgspec
 from hypothesis import strategies as st
 
 from tests.core.hostile import Unit, units_of
@@ -37,7 +38,7 @@ def mutated_text(valid: st.SearchStrategy[str], pieces: Sequence[str] = ()) -> s
 
 
 def altered(valid: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Return a JSON object like `valid`, in which up to three fields have another value, or are added."""
+    """Return a JSON object, or a map of MessagePack, like `valid`; up to three fields are others, or new."""
     changes = st.lists(st.tuples(st.integers(0, 99), VALUES), min_size=1, max_size=3)
     return st.builds(_altered, valid, changes)
 
@@ -68,11 +69,15 @@ def _edited(data: bytes, edits: Sequence[_Edit]) -> bytes:
 
 
 def _altered(data: bytes, changes: Sequence[tuple[int, object]]) -> bytes:
-    fields = json.loads(data)
+    packed = data[0] >= 0x80  # a map of MessagePack
+    fields = msgspec.msgpack.decode(data) if packed else json.loads(data)
     names = [*fields, "later"]
     for place, value in changes:
         fields[names[place % len(names)]] = value
-    return json.dumps(fields).encode()
+    try:
+        return msgspec.msgpack.encode(fields) if packed else json.dumps(fields).encode()
+    except (OverflowError, UnicodeEncodeError):  # JSON can say what MessagePack cannot
+        return data
 
 
 def _joined(units: Sequence[tuple[Unit, int]], nested: bool) -> str | bytes:

@@ -89,7 +89,7 @@ def check(html: bytes | str, declared: str | None = None) -> None:
     assert extract(html, declared_encoding=declared) == extraction
     value = encode(PageRecord(Source("pages", 0, 0), prepared, "space"))
     assert len(value) < EVENT_MESSAGE_BYTES
-    record = decode(value)
+    (record,) = decode(value)
     assert isinstance(record, PageRecord)
     assert record.prepared.evidence == prepared.evidence
 

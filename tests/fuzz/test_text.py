@@ -12,7 +12,7 @@ from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, MAX_T
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import Page
 from dedup_service.core.text.exact_form import exact_form
-from dedup_service.core.text.normalise import fold, fold_exactly, fold_slowly, letters
+from dedup_service.core.text.normalise import code_points, fold, fold_exactly, fold_slowly, letters
 from dedup_service.core.text.segmentation import UnicodeSegmenter
 from dedup_service.runtime.resources import build_fingerprinter
 from tests.fuzz.budget import within
@@ -49,7 +49,7 @@ def check(text: str, title: str = "") -> None:
     assert fold(folded) == folded
     assert len(folded) <= 20 * len(text), "U+FDFA is 18 characters"
     assert len(letters(folded)) <= len(folded)
-    assert len(exact_form(exact)) <= len(exact)
+    assert len(exact_form(code_points(exact))) <= len(exact)
     assert all(words)
     assert all(piece in folded for piece in UnicodeSegmenter().cut(folded))
     again = build_fingerprinter().prepare(page(text, title))

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from dedup_service.core.log_records import CorrectionRecord, Policy, PolicyRecord, RetractionRecord
+from dedup_service.core.log_records import CorrectionRecord, Policy, PolicyRecord, RetractionRecord, sequence_at
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.main import run
@@ -17,7 +17,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.control.operator_records import append_policy, policy_in_force
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka.readiness import wait_until
 from tests.integration.conftest import Broker
@@ -30,7 +30,7 @@ SPACE = "a-space"
 def log_of(connection: Connection, topics: Topics) -> list[object]:
     """Return all records."""
     with closing(LogConsumer(connection, topics.fingerprints)) as reader:
-        return [decode(record.value) for batch in reader.read_to_end() for record in batch]
+        return [record for batch in reader.read_to_end() for _, record in numbered(batch)]
 
 
 def begin(broker: Broker, topics: Topics) -> None:
@@ -55,12 +55,12 @@ def test_a_policy_is_shown_and_changed(broker: Broker, topics: Topics, capfd: py
     assert out.splitlines()[-1] == f"the log already has this policy: {rule_for(k=2)}; action drop"
     in_force = policy_in_force(broker.connection, topics)
     assert in_force.policy == Policy(rule_for(k=2), Action.DROP, SPACE)
-    assert (in_force.sequence, in_force.changes, in_force.log) == (3, 2, "the-log")
+    assert (in_force.sequence, in_force.changes, in_force.log) == (sequence_at(3), 2, "the-log")
     assert call("policy", "show", "--json", broker=broker, topics=topics) == 0
     assert json.loads(capfd.readouterr().out)["action"] == "drop"
     assert log_of(broker.connection, topics)[2:] == [
         PolicyRecord(Policy(rule_for(), Action.DROP, SPACE), replaces=0),
-        PolicyRecord(Policy(rule_for(k=2), Action.DROP, SPACE), replaces=2),
+        PolicyRecord(Policy(rule_for(k=2), Action.DROP, SPACE), replaces=sequence_at(2)),
     ]
 
 
@@ -90,9 +90,9 @@ def test_policy_set_twice_at_once(broker: Broker, topics: Topics) -> None:
     codes = [process.returncode for process in processes]
     assert sorted(codes) == [0, 1], told
     in_force = policy_in_force(broker.connection, topics)
-    assert (in_force.sequence, in_force.policy.action.value) == (2, ("drop", "pass")[codes.index(0)])
+    assert (in_force.sequence, in_force.policy.action.value) == (sequence_at(2), ("drop", "pass")[codes.index(0)])
     _, refusal = told[codes.index(1)]
-    assert "another policy came first, at sequence 2" in refusal
+    assert f"another policy came first, at sequence {sequence_at(2)}" in refusal
     assert f"action {in_force.policy.action.value}" in refusal
     assert "twinsieve policy show" in refusal
     assert "repeat the command" in refusal
@@ -105,7 +105,10 @@ def test_retractions_and_corrections_are_in_the_log(
     begin(broker, topics)
     assert call("retract", "https://A.example/1", "nowhere", "https://a.example/2", broker=broker, topics=topics) == 3
     out, err = capfd.readouterr()
-    assert out == ("sequence 1: retraction of https://a.example/1\nsequence 2: retraction of https://a.example/2\n")
+    one, two = sequence_at(1), sequence_at(2)
+    assert (
+        out == f"sequence {one}: retraction of https://a.example/1\nsequence {two}: retraction of https://a.example/2\n"
+    )
     assert "nowhere" in err
     correction = ("correct", "https://a.example/1", "--not-duplicate-of", "https://b.example/#x", "--reason", "looked")
     assert call(*correction, broker=broker, topics=topics) == 0

@@ -22,7 +22,7 @@ from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.control.replay import Replayed
+from dedup_service.runtime.kafka.control.replay import BATCH_RECORDS, Replayed
 from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics, require_empty
 from dedup_service.runtime.kafka.messages.log_record import log_message
 from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
@@ -116,7 +116,7 @@ def service(broker: Broker, topics: Topics, state: Path, *steps: str) -> Service
 
 @pytest.mark.parametrize(
     ("share", "number", "code"),
-    [(0.0, signal.SIGKILL, -9), (0.5, signal.SIGKILL, -9), (0.97, signal.SIGKILL, -9), (0.3, signal.SIGTERM, 143)],
+    [(0.0, signal.SIGKILL, -9), (0.5, signal.SIGKILL, -9), (0.9, signal.SIGKILL, -9), (0.3, signal.SIGTERM, 143)],
 )
 def test_replay_to_prefix_killed_half_way(
     broker: Broker,
@@ -129,7 +129,7 @@ def test_replay_to_prefix_killed_half_way(
     code: int,
 ) -> None:
     """Nothing uses what it left, and nothing is added; after a complete replay a service continues from there."""
-    assert ended_at(broker, log, half, int(share * RECORDS), number) == code
+    assert ended_at(broker, log, half, int(share * 2 * RECORDS / BATCH_RECORDS), number) == code
     for name, told in refusals(broker, half, capfd).items():
         assert "has not ended" in told, name
         assert "twinsieve topics create" in told, name

@@ -106,11 +106,13 @@ def test_killed_runs_complete_to_the_same_output(wanted: int, tmp_path: Path) ->
     kills, age = 0, 0
     while kills < wanted:
         run = Run(source, tmp_path / f"state{age}", tmp_path / f"verdicts{age}.jsonl")
+        started = time.monotonic()
         if run.killed_after(rng.uniform(0.2, 1.05) * whole_s):
             kills += 1
             written = run.whole_lines()
             assert written == expected[: len(written)]
         else:
+            whole_s = min(whole_s, time.monotonic() - started)  # a machine that is less busy now ends every run in time
             assert run.whole_lines() == expected
             age += 1
     assert not run.killed_after(None)

@@ -1,5 +1,6 @@
 """A log decided again: unchanged, by another rule, in another space, into separate topics."""
 
+import base64
 import json
 import random
 import string
@@ -24,19 +25,20 @@ from dedup_service.core.log_records import (
     RetractionRecord,
     Source,
     UnwrittenRecord,
+    sequence_at,
 )
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import connect
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, connect
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.control.operator_records import BY, append_policy, corrections_in
 from dedup_service.runtime.kafka.control.replay import PageRefetcher, Replayed
 from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics
-from dedup_service.runtime.kafka.messages.log_record import decode, encode, log_message
+from dedup_service.runtime.kafka.messages.log_record import encode, log_message, log_messages, numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove, require_log
@@ -63,7 +65,7 @@ def published(broker: Broker, topics: Topics) -> list[PageMessage]:
     ]
 
 
-def logged(broker: Broker, topics: Topics, messages: list[PageMessage]) -> None:
+def logged(broker: Broker, topics: Topics, messages: list[PageMessage], *, version: int = 3) -> None:
     """The log that a service would have written, with a retraction, a change of action and a repetition."""
     policy = Policy(rule_for(), Action.FLAG, SPACE)
     records: list[LogRecord] = [PolicyRecord(policy, initial=True, log="the-log")]
@@ -75,28 +77,69 @@ def logged(broker: Broker, topics: Topics, messages: list[PageMessage]) -> None:
     records[20:20] = [RetractionRecord("https://news.example/3", "gone"), records[5]]
     records[30:30] = [PolicyRecord(Policy(rule_for(), Action.DROP, SPACE), replaces=0), records[0]]
     log = topics.fingerprints
-    append(broker.connection, log, [Message(log, encode(record), partition=0) for record in records])
+    if version == 2:
+        append(broker.connection, log, [Message(log, value_of_version_2(record), partition=0) for record in records])
+    else:
+        append(broker.connection, log, [message for message, _ in log_messages(log, records)])
 
 
-def values_of(connection: Connection, topic: str) -> list[tuple[int, bytes]]:
-    """(offset, value) of all records of a topic with one partition."""
-    reader, found = LogConsumer(connection, topic), []
-    end = reader.end()
-    while reader.position < end:
-        found += [(record.offset, record.value) for record in reader.poll(0.5, 1000)]
-    reader.close()
+def value_of_version_2(record: LogRecord) -> bytes:
+    """A record as version 2 wrote it: JSON, a page alone."""
+    if not isinstance(record, PageRecord):
+        return encode(record).replace(b'"v":3', b'"v":2')
+    source, prepared = record.source, record.prepared
+    fields: dict[str, object] = {
+        "kind": "page",
+        "v": 2,
+        "topic": source.topic,
+        "partition": source.partition,
+        "offset": source.offset,
+        "space": record.space_id,
+        "url": prepared.page.url,
+        "id": prepared.page.id,
+        "title": prepared.page.title,
+        "evidence": base64.b64encode(prepared.evidence).decode(),
+        "keys": base64.b64encode(prepared.keys).decode(),
+    }
+    hashes = {
+        "words": prepared.fingerprint.words,
+        "body": prepared.fingerprint.body,
+        "body_hash": prepared.body_hash,
+        "text_hash": prepared.text_hash,
+    }
+    fields |= {name: f"{value:016x}" for name, value in hashes.items() if value is not None}
+    return json.dumps(fields).encode()
+
+
+def messages_of(connection: Connection, topic: str) -> list[ConsumerRecord]:
+    """All messages of a topic with one partition."""
+    found: list[ConsumerRecord] = []
+    with closing(LogConsumer(connection, topic)) as reader:
+        end = reader.end()
+        while reader.position < end:
+            found += reader.poll(0.5, 1000)
     return found
+
+
+def values_of(connection: Connection, topic: str) -> list[bytes]:
+    """The values of all messages of a topic with one partition."""
+    return [message.value for message in messages_of(connection, topic)]
+
+
+def records_of(connection: Connection, topics: Topics) -> list[tuple[int, LogRecord]]:
+    """The records of a log, with their sequences."""
+    return numbered(messages_of(connection, topics.fingerprints), earlier=True)
 
 
 def expected(connection: Connection, topics: Topics, *, rule_k: int | None = None) -> list[bytes]:
     """The verdicts of a replica that reads the log, with another rule where one is given."""
     replica, verdicts = Replica(NamesInMemory()), []
-    for offset, value in values_of(connection, topics.fingerprints):
-        record = decode(value)
+    for sequence, record in records_of(connection, topics):
         if rule_k is not None and isinstance(record, PolicyRecord):
             policy = Policy(rule_for("both", k=rule_k), record.policy.action, SPACE)
-            record = replace(record, policy=policy)
-        outcome = replica.apply(offset, record)
+            outcome = replica.apply(sequence, replace(record, policy=policy))
+        else:
+            outcome = replica.apply(sequence, record)
         if outcome is not None and outcome.verdict is not None:
             verdicts.append(verdict_value(outcome.verdict, outcome.source))
     return verdicts
@@ -144,7 +187,7 @@ def test_into_separate_topics(broker: Broker, log: Topics, new_topics: Topics) -
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--quiet"]
     arguments += ["--to-prefix", new_topics.prefix, "--action", "pass"]
     assert run([*arguments, "--group", "news"]) == 0
-    records = [decode(value) for _, value in values_of(broker.connection, new_topics.fingerprints)]
+    records = [record for _, record in records_of(broker.connection, new_topics)]
     first = records[0]
     assert isinstance(first, PolicyRecord)
     assert (first.policy.action, first.log != "the-log") == (Action.PASS, True)
@@ -152,10 +195,33 @@ def test_into_separate_topics(broker: Broker, log: Topics, new_topics: Topics) -
     assert (first.group, first.pages) == (f"{new_topics.prefix}news", described[new_topics.pages].topic_id)
     policies = [record for record in records if isinstance(record, PolicyRecord)]
     assert [(record.initial, record.replaces) for record in policies] == [(True, None), (False, None)]
-    verdicts = [value for _, value in values_of(broker.connection, new_topics.verdicts)]
+    verdicts = values_of(broker.connection, new_topics.verdicts)
     assert verdicts == expected(broker.connection, new_topics)
     assert len(verdicts) == PAGES
     assert run(arguments) == 1
+
+
+def test_a_log_of_before_is_replayed_into_new_topics(
+    broker: Broker, topics: Topics, new_topics: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Version 2 had a message for each page: a service refuses it with the command that makes a log of now of it."""
+    logged(broker, topics, published(broker, topics), version=2)
+    where = ["--bootstrap", broker.bootstrap, "--prefix", topics.prefix]
+    state = str(tmp_path / "state")
+    assert run(["serve", *where, "--state", state, "--processes", "1", "--drain-s", "1"]) == 1
+    assert "`twinsieve replay --to-prefix NEW`" in capfd.readouterr().err
+    assert run(["replay", *where, "--to-prefix", new_topics.prefix, "--quiet"]) == 0
+    assert [message.value[0] >= 0x80 for message in messages_of(broker.connection, new_topics.fingerprints)].count(
+        True
+    ) < PAGES / 4
+    verdicts = values_of(broker.connection, new_topics.verdicts)
+    assert verdicts == expected(broker.connection, new_topics)
+    kinds, before = (
+        [(line["id"], line["verdict"], line["duplicate_of"]) for line in map(json.loads, values)]
+        for values in (verdicts, expected(broker.connection, topics))
+    )
+    assert kinds == before
+    assert len(kinds) == PAGES
 
 
 def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> None:
@@ -163,17 +229,17 @@ def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> No
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--from", "pages"]
     assert run([*arguments, "--to-prefix", new_topics.prefix, "--scheme", "tf", "--processes", "2"]) == 0
     space_id = build_fingerprinter(SpaceOptions(scheme="tf")).space_id
-    old, new = ([decode(v) for _, v in values_of(broker.connection, t.fingerprints)] for t in (log, new_topics))
+    old, new = ([record for _, record in records_of(broker.connection, one)] for one in (log, new_topics))
     pages = [record for record in new if isinstance(record, PageRecord)]
     sources = [record.source for record in old if isinstance(record, PageRecord)]
     assert [record.source for record in pages] == list(dict.fromkeys(sources))
     assert {record.space_id for record in pages} == {space_id}
-    verdicts = [value for _, value in values_of(broker.connection, new_topics.verdicts)]
+    verdicts = values_of(broker.connection, new_topics.verdicts)
     assert verdicts == expected(broker.connection, new_topics)
     kinds = Counter(json.loads(value)["verdict"] for value in verdicts)
-    unique = [json.loads(value)["url"] for _, value in values_of(broker.connection, new_topics.unique)]
+    unique = [json.loads(value)["url"] for value in values_of(broker.connection, new_topics.unique)]
     assert len(unique) == len(set(unique)) == kinds["unique"]
-    assert [value for _, value in values_of(broker.connection, new_topics.dlq)] == [b"rubbish"]
+    assert values_of(broker.connection, new_topics.dlq) == [b"rubbish"]
 
 
 def test_pages_that_are_no_longer_kept(
@@ -184,7 +250,7 @@ def test_pages_that_are_no_longer_kept(
     answer = prepare_record(SpaceOptions(), gone)
     assert not isinstance(answer, BadRecord)
     record = PageRecord(Source("elsewhere", 0, 7), answer, SPACE)
-    append(broker.connection, log.fingerprints, [Message(log.fingerprints, encode(record), partition=0)])
+    append(broker.connection, log.fingerprints, [log_message(log.fingerprints, record)])
     output = tmp_path / "verdicts.jsonl"
     arguments = ["--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--from", "pages", "-o", str(output)]
     assert run(["replay", *arguments]) == 3
@@ -228,15 +294,15 @@ def test_a_page_that_a_topic_refuses_does_not_stop_a_replay(broker: Broker, topi
         sink.take([Replayed(0, records[0]), *batch])
         sink.finish()
     assert replica.counts["unwritten"] == 1
-    unique = [json.loads(value)["id"] for _, value in values_of(broker.connection, new_topics.unique)]
+    unique = [json.loads(value)["id"] for value in values_of(broker.connection, new_topics.unique)]
     assert unique == ["p0", "p2"]
-    assert [value for _, value in values_of(broker.connection, new_topics.dlq)] == [values[1]]
-    log = [(offset, decode(value)) for offset, value in values_of(broker.connection, new_topics.fingerprints)]
-    places = {record.prepared.page.id: offset for offset, record in log if isinstance(record, PageRecord)}
+    assert values_of(broker.connection, new_topics.dlq) == [values[1]]
+    log = records_of(broker.connection, new_topics)
+    places = {record.prepared.page.id: sequence for sequence, record in log if isinstance(record, PageRecord)}
     assert [record.sequences for _, record in log if isinstance(record, UnwrittenRecord)] == [(places["p1"],)]
 
 
-LOST, COPY, GONE = 5, 9, 6
+LOST, COPY, GONE = map(sequence_at, (5, 9, 6))
 """Sequences in `log_of_losses`: a page that was never passed on, its copy, a page that `pages` does not have."""
 
 
@@ -310,8 +376,8 @@ def test_losses_are_replayed_into_topics(
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log_of_losses.prefix, "--quiet"]
     arguments += ["--from", "pages", "--scheme", "tf"] if from_pages else []
     assert run([*arguments, "--to-prefix", new_topics.prefix]) == (3 if from_pages else 0)
-    log = [(offset, decode(value)) for offset, value in values_of(broker.connection, new_topics.fingerprints)]
-    places = {record.prepared.page.id: offset for offset, record in log if isinstance(record, PageRecord)}
+    log = records_of(broker.connection, new_topics)
+    places = {record.prepared.page.id: sequence for sequence, record in log if isinstance(record, PageRecord)}
     unwritten = [record.sequences for _, record in log if isinstance(record, UnwrittenRecord)]
     lost = places["p0"]
     assert unwritten == ([(lost,)] if from_pages else [(lost, places["p9"]), (places["p9"],)])
@@ -323,7 +389,7 @@ def test_losses_are_replayed_into_topics(
     assert [record for _, record in log if isinstance(record, ExpiredRecord)] == [
         ExpiredRecord(Source(log_of_losses.pages, 2, 0), 5)
     ]
-    verdicts = [value for _, value in values_of(broker.connection, new_topics.verdicts)]
+    verdicts = values_of(broker.connection, new_topics.verdicts)
     assert verdicts == expected(broker.connection, new_topics)
     kinds = {line["id"]: line["verdict"] for line in map(json.loads, verdicts)}
     assert (kinds["p0"], kinds["p3"]) == ("unique", "unique")

@@ -136,6 +136,8 @@ def test_outputs_must_hold_the_largest_page(broker, topics, twinsieve):
     _, told = twinsieve("check", "--json")
     assert {p["topic"] for p in json.loads(told)["problems"]} == {topics.unique, topics.duplicate, topics.dlq}
     assert {p["wanted"] for p in json.loads(told)["problems"]} == {"16777216 at least"}
+    _, told = twinsieve("check", "--json", "--outputs", "verdicts")
+    assert {p["topic"] for p in json.loads(told)["problems"]} == {topics.dlq}, "the others are not written to"
 
 
 def test_missing_topics_are_reported_with_the_command(twinsieve):

@@ -21,10 +21,11 @@ from kafka.structs import OffsetAndMetadata
 from benchmarks.service.checking import check
 from benchmarks.service.reading import Tail, read_all
 from benchmarks.service.stream import Sent, stream
-from dedup_service.core.log_records import UnwrittenRecord
+from dedup_service.core.log_records import PageRecord, UnwrittenRecord
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.messages.log_record import decode
-from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
+from dedup_service.runtime.kafka.messages.log_record import numbered
+from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create, remove
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 
@@ -75,11 +76,25 @@ def await_answers(broker: Broker, topics: Topics, count: int) -> None:
 
 def await_records(broker: Broker, names: Sequence[str], count: int) -> None:
     """Wait until topics have so many records."""
+    _await(broker, names, count, lambda _record: 1)
+
+
+def await_logged(broker: Broker, topics: Topics, count: int) -> None:
+    """Wait until the log has so many pages."""
+    _await(
+        broker,
+        [topics.fingerprints],
+        count,
+        lambda message: sum(isinstance(record, PageRecord) for _, record in numbered([message])),
+    )
+
+
+def _await(broker: Broker, names: Sequence[str], count: int, count_in: Callable[[ConsumerRecord], int]) -> None:
     tail = Tail(broker.bootstrap, names)
     deadline, records = time.monotonic() + LIMIT_S, 0
     try:
         while records < count:
-            records += sum(1 for _ in tail.poll())
+            records += sum(map(count_in, tail.poll()))
             assert time.monotonic() < deadline, f"{records} of {count} records"
     finally:
         tail.close()
@@ -142,6 +157,27 @@ def test_sigkill_then_group_decide_at_0(
     findings = check(broker.bootstrap, topics, sent)
     assert findings.complaints == []
     assert findings.counts["logged_again"] == 0
+
+
+def test_sigkill_of_services_that_write_verdicts_alone(broker: Broker, topics: Topics, start: Start) -> None:
+    """Each record has its verdict or its dead letter once, whichever process has its partition, and however often."""
+    sent = list(stream(33, 600))
+    publish(broker, topics, sent[:300])
+    arguments = ("--outputs", "verdicts", "--max-rejected-share", "1")
+    first = start(*arguments)
+    await_answers(broker, topics, 60)
+    kill(first)
+    second = start(*arguments, state="other")
+    publish(broker, topics, sent[300:450])
+    await_answers(broker, topics, 200)
+    start(*arguments)
+    publish(broker, topics, sent[450:])
+    await_answers(broker, topics, 400)
+    kill(second)
+    await_answers(broker, topics, len(sent))
+    findings = check(broker.bootstrap, topics, sent, kinds=OutputMode.VERDICTS)
+    assert findings.complaints == []
+    assert findings.counts["rejected"] > 0
 
 
 def test_a_second_group_on_one_prefix(broker: Broker, topics: Topics, start: Start) -> None:
@@ -222,7 +258,7 @@ def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
     lost = pages(topics, 300, 0)
     append(broker.connection, topics.pages, lost)
     first = start("--steps", "fingerprint")
-    await_records(broker, [topics.fingerprints], 302)
+    await_logged(broker, topics, 300)
     first.end(signal.SIGTERM)
     expire(broker, topics, 300)
     append(broker.connection, topics.pages, pages(topics, later, 0, 1000))
@@ -233,8 +269,8 @@ def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
     assert sorted(int(header["twinsieve.offset"]) for header in headers) == list(range(300))
     assert all(b"deleted before it could be" in header["twinsieve.error"] for header in headers)
     assert "twinsieve_expired_records_total 300.0" in second.get("/metrics")[1]
-    log = [decode(record.value) for record in read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints]]
-    assert sum(len(record.sequences) for record in log if isinstance(record, UnwrittenRecord)) == 300
+    log = numbered(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints])
+    assert sum(len(record.sequences) for _, record in log if isinstance(record, UnwrittenRecord)) == 300
     append(broker.connection, topics.pages, lost)
     await_answers(broker, topics, 600 + later)
     verdicts = read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts]
@@ -306,7 +342,7 @@ def test_partitions_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: T
     """Another with 3,000 that are gets its verdicts, and a stop stays within its budget."""
     append(broker.connection, topics.pages, pages(topics, 3000, 1))
     first = start("--steps", "fingerprint")
-    await_records(broker, [topics.fingerprints], 3002)
+    await_logged(broker, topics, 3000)
     first.end(signal.SIGTERM)
     for partition in (0, 2, 3):
         append(broker.connection, topics.pages, pages(topics, 3000, partition))

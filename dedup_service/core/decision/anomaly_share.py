@@ -50,14 +50,28 @@ class AnomalyShare:
         place = self.decided % RECENT
         self._count += suspicious - self._ring[place]
         self._ring[place] = suspicious
-        self.decided += 1
-        if place == RECENT - 1:
-            self._learn(self.before)
-            self.before = self._count
+        self._go_on(1)
+
+    def pass_by(self, pages: int) -> None:
+        """Count more pages, none of them suspicious: the same as to mark each."""
+        while pages:
+            place = self.decided % RECENT
+            part = min(pages, RECENT - place)
+            self._count -= sum(self._ring[place : place + part])
+            self._ring[place : place + part] = bytes(part)
+            self._go_on(part)
+            pages -= part
 
     def above(self, percent: int) -> bool:
         """Whether the share is more than `percent` points above the usual one, if that was learned."""
         return self.learned > 0 and self._count * _SCALE > self.usual + percent * RECENT * _SCALE // 100
+
+    def _go_on(self, pages: int) -> None:
+        """Count pages of one thousand that were marked."""
+        self.decided += pages
+        if self.decided % RECENT == 0:
+            self._learn(self.before)
+            self.before = self._count
 
     def _learn(self, suspicious: int) -> None:
         """Learn from a whole thousand that has left the ring; -1: there is none yet."""

@@ -1,14 +1,14 @@
 """What the tables and the window say of a batch of pages, found in compiled loops before the first one is decided.
 
-Tables are probed for all pages at once; the rows and the evidence of everything that was found are read together;
-candidates whose sketches are too different are left out. What is left is asked for page by page: by then, entries may
-have been removed, so the owner passes over those, and the sentences that are a host's own are known.
+Tables are probed for all pages at once; the evidence of everything that was found is read together; candidates whose
+sketches are too different are left out, and the rows of the others are read. What is left is asked for page by page: by
+then, entries may have been removed, so the owner passes over those, and the sentences that are a host's own are known.
 
 Invariant: what a page is told does not depend on the other pages of the batch.
 """
 
+from bisect import bisect_left
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from dedup_service.core.decision.entry_rows import BODY_DECIDES, TEXT_HASH, entr
 from dedup_service.core.decision.entry_store import EntryStore, entries_at
 from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.equal_hashes import EqualRows
+from dedup_service.core.decision.matching import min_rough_jaccard
 from dedup_service.core.decision.page_columns import KEYS_MARK, PageColumns
 from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
@@ -28,7 +29,7 @@ from dedup_service.core.index.cell_index import CellAnswers
 from dedup_service.core.index.hash_rows import CROWD
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["BatchProbe", "Hashed"]
+__all__ = ["BatchProbe", "Hashed", "ProbeBounds"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -38,6 +39,25 @@ site could make any number of them."""
 
 _AHEAD = 64
 """Rows of a crowd that are read in advance."""
+
+
+class ProbeBounds(NamedTuple):
+    """What a rule asks for. radii: of words and body; None for a channel that is not compared.
+
+    keys: whether shared keys make candidates. verified: whether all of them have to have a Jaccard similarity of
+    `min_jaccard`; else those that keys find.
+    """
+
+    radii: tuple[int | None, int | None]
+    keys: bool
+    verified: bool
+    min_jaccard: float
+
+    @classmethod
+    def of(cls, rule: MatchRule) -> "ProbeBounds":
+        """Return what a rule asks for."""
+        radii = rule.radius("words"), rule.radius("body")
+        return cls(radii, rule.keys, bool(rule.verified), min_rough_jaccard(rule))
 
 
 class BatchProbe:
@@ -50,8 +70,7 @@ class BatchProbe:
     def __init__(
         self,
         columns: PageColumns,
-        rule: MatchRule,
-        min_jaccard: float,
+        bounds: ProbeBounds,
         store: EntryStore,
         tables: EntryTables,
         window: Window,
@@ -61,32 +80,39 @@ class BatchProbe:
         self.page = first
         """Number of the present page."""
         self._pages, self._store, self._window = len(columns), store, window
-        self._verified, self._min_jaccard = bool(rule.verified), min_jaccard
+        self._verified, self._min_jaccard = bounds.verified, bounds.min_jaccard
         young, rows, flags = window.equal(columns), columns.rows, columns.rows["flags"]
-        every = np.ones(len(columns), np.bool_)
-        self._urls = _Hashed(tables.urls, rows["url_hash"], every, young.urls)
+        self._urls = _Hashed(tables.urls, rows["url_hash"], None, young.urls)
         self._claims = _Hashed(tables.urls, columns.claims, columns.claiming, young.claims)
         self._texts = _Hashed(tables.texts, rows["text_hash"], (flags & TEXT_HASH) != 0, young.texts)
         self._bodies = _Hashed(tables.bodies, rows["body_hash"], (flags & BODY_DECIDES) != 0, young.bodies)
         hashed = [self._urls, self._claims, self._texts, self._bodies]
-        found = [(np.repeat(np.arange(len(columns)), np.diff(cells.offsets)), cells.rows.astype(np.int64))]
+        found: list[tuple[Integers, Integers]] = []
+        if len(cells.rows):
+            numbers = np.repeat(np.arange(len(columns)), np.diff(cells.offsets))
+            found.append((numbers, cells.rows.astype(np.int64)))
         looked_at = cells.probed.astype(np.int64)
         self._cut: dict[int, set[int]] = {}
         for channel, index in tables.indexes.items():
             numbers = np.flatnonzero(indexed_by(flags, channel))
             near = index.probe_many(rows[channel][numbers].astype(np.uint64), most_identical=MAX_IDENTICAL)
+            if not len(near.sequences):
+                continue
             counts = np.diff(near.offsets)
             looked_at[numbers] += counts
             found.append((np.repeat(numbers, counts), near.sequences))
             for query in np.flatnonzero(counts >= MAX_IDENTICAL).tolist():
                 cut = near.sequences[near.offsets[query] : near.offsets[query + 1]].tolist()
                 self._cut.setdefault(int(numbers[query]), set()).update(cut)
-        self._read(found, hashed)
+        equal = [row for table in hashed for row in table.found]
+        self._read_evidence(found, equal)
         self._join(found, columns.evidence.sketches)
-        keyed = np.fromiter(map(bool, columns.keys), np.bool_, len(columns)) & rule.keys
-        marks = np.where(keyed, columns.marks, columns.marks & ~np.uint8(KEYS_MARK))
-        radii = rule.radius("words"), rule.radius("body")
-        self._compared = window.compare(replace(columns, marks=marks), min_jaccard, radii)
+        self._read_rows(equal)
+        marks = columns.marks
+        if not (bounds.keys and all(columns.keys)):
+            keyed = np.fromiter(map(bool, columns.keys), np.bool_, len(columns)) & bounds.keys
+            marks = np.where(keyed, marks, marks & ~np.uint8(KEYS_MARK))
+        self._compared = window.compare(marks, bounds.min_jaccard, bounds.radii)
         self._find_lone(hashed)
         # Lists: to read one number of an array takes longer than the rest.
         self._looked_at: list[int] = (looked_at + self._compared.passed).tolist()
@@ -110,10 +136,17 @@ class BatchProbe:
         """Whether nothing at all was found for the page: no equal hash and no candidate."""
         return self._alone[self.page]
 
+    @property
+    def lone_behind(self) -> int:
+        """How many pages behind the present one are alone, up to the first that is not."""
+        behind = self.page + 1
+        place = bisect_left(self._others, behind)
+        return (self._others[place] if place < len(self._others) else self._pages) - behind
+
     def visits(self, url: int) -> "Hashed | None":
         """Return what has a URL's hash, if it is the page's own or the one that it claims; None for others."""
         for table in (self._urls, self._claims):
-            if table.values[self.page] == url:
+            if table.value(self.page) == url:
                 return table.of_page(self.page)
         return None
 
@@ -127,7 +160,7 @@ class BatchProbe:
 
     def has(self, row: int, name: str, value: int) -> bool:
         """Return whether a live row has this hash in the field `name` of ROW."""
-        place = self._place(row)
+        place = self._places.get(row)
         if place is None:
             one = np.array([row])
             return bool(self._store.live(one)[0]) and int(self._store.rows(one)[name][0]) == value
@@ -137,11 +170,11 @@ class BatchProbe:
         """Return a live row as a value."""
         entry = self._entries.get(row)
         if entry is None:
-            place = self._place(row)
+            place = self._places.get(row)
             entry = (
                 entries_at(self._store, np.array([row]))[0]
                 if place is None
-                else entry_of(self._records[place].item(), self._spans.data, int(self._spans.starts[place]), row)
+                else entry_of(self._records.item(place), self._spans.data, self._starts_of.item(place), row)
             )
             self._entries[row] = entry
         return entry
@@ -183,17 +216,36 @@ class BatchProbe:
         sieved = self._window.similar(others, evidence, common, self._min_jaccard)
         return sorted([*places[by_distance].tolist(), *sieved.tolist()])
 
-    def _read(self, found: list[tuple[Integers, Integers]], hashed: list["_Hashed"]) -> None:
-        """Read the live rows among those found, with their evidence."""
-        rows = np.unique(np.concatenate([*(rows for _, rows in found), *(table.found for table in hashed)]))
-        self._live: Integers = rows[self._store.live(rows)]
-        self._records, self._spans = self._store.rows(self._live), self._store.evidence(self._live)
-        sizes = self._records["evidence_bytes"].astype(np.int64) - self._records["keys_bytes"]
-        self._columns = EvidenceColumns.of(self._spans.data, self._spans.starts[:-1], sizes)
+    def _read_evidence(self, found: list[tuple[Integers, Integers]], equal: list[int]) -> None:
+        """Read the evidence of the live rows among those found. equal: those that have an equal hash."""
         self._entries: dict[int, Entry] = {}
+        if not found and not equal:
+            self._live, self._columns = _NO_ROWS, _NO_COLUMNS
+            return
+        rows = np.unique(np.concatenate([*(rows for _, rows in found), np.array(equal, np.int64)]))
+        self._live = rows[self._store.live(rows)]
+        self._spans = self._store.evidence(self._live)
+        self._columns = EvidenceColumns.of(self._spans.data, self._spans.starts[:-1], self._spans.sizes)
+
+    def _read_rows(self, equal: list[int]) -> None:
+        """Read the live rows that have an equal hash or are candidates: most have neither, and each would be a read."""
+        self._places: dict[int, int] = {}
+        """Where the rows are among those that were read."""
+        wanted = np.zeros(len(self._live), np.bool_)
+        wanted[self._candidates] = True
+        if equal:
+            wanted |= np.isin(self._live, equal)
+        places = np.flatnonzero(wanted)
+        if len(places):
+            read = self._live[places]
+            self._records, self._starts_of = self._store.rows(read), self._spans.starts[places]
+            self._places = {row: place for place, row in enumerate(read.tolist())}
 
     def _join(self, found: list[tuple[Integers, Integers]], sketches: npt.NDArray[np.uint64]) -> None:
         """Keep the pairs of a page and a live row, each once, that may be similar."""
+        if not found or not len(self._live):
+            self._candidates, self._offsets = _NO_ROWS, [0] * (self._pages + 1)
+            return
         pages, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
         places = np.searchsorted(self._live, rows)
         there = places < len(self._live)
@@ -206,20 +258,17 @@ class BatchProbe:
             )
             pages, places = pages[close], places[close]
         self._candidates = places
-        self._offsets: list[int] = np.searchsorted(pages, np.arange(self._pages + 1)).tolist()
+        self._offsets = np.searchsorted(pages, np.arange(self._pages + 1)).tolist()
 
     def _find_lone(self, hashed: list["_Hashed"]) -> None:
         """Mark the pages for which nothing was found. A cut crowd may get other candidates, so it counts as some."""
-        alone = (np.diff(self._offsets) == 0) & (np.diff(self._compared.offsets) == 0)
-        alone[list(self._cut)] = False
-        for table in hashed:
-            alone &= ~table.pages
+        alone = self._compared.offsets[1:] == self._compared.offsets[:-1]
+        if len(self._candidates):
+            alone &= np.diff(self._offsets) == 0
         self._alone: list[bool] = alone.tolist()
-
-    def _place(self, row: int) -> int | None:
-        """Return the place of a row among those that were read, or None."""
-        place = int(np.searchsorted(self._live, row))
-        return place if place < len(self._live) and self._live[place] == row else None
+        for page in {page for table in hashed for page in table.there} | self._cut.keys():
+            self._alone[page] = False
+        self._others = [page for page, alone in enumerate(self._alone) if not alone]
 
 
 class Hashed(NamedTuple):
@@ -234,42 +283,47 @@ class Hashed(NamedTuple):
     places: Integers
 
 
-_NOTHING = Hashed(0, (), np.empty(0, np.int64))
+_NO_ROWS, _NO_COLUMNS = np.empty(0, np.int64), EvidenceColumns(0)
+_NOTHING = Hashed(0, (), _NO_ROWS)
 
 
 class _Hashed:
-    """What may have the hashes of some pages. values: uint64[n], where asked: bool[n]. young: in the window."""
+    """What may have the hashes of some pages. values: uint64[n], where asked: bool[n], None for all.
+
+    young: what the window has of it.
+    """
 
     def __init__(
-        self, table: HashRows, values: npt.NDArray[Any], asked: npt.NDArray[np.bool_], young: EqualRows
+        self, table: HashRows, values: npt.NDArray[Any], asked: npt.NDArray[np.bool_] | None, young: EqualRows
     ) -> None:
-        self.values: list[int | None] = np.where(asked, values, 0).tolist()
-        pages = np.flatnonzero(asked)
-        if len(pages) < len(values):
-            self.values = [value if is_asked else None for value, is_asked in zip(self.values, asked, strict=True)]
-        self._young = young
-        self.pages = young.pages
-        """The pages for which there is anything: bool[n]."""
+        self._values, self._asked, self._young = values, asked, young
         self._rows: dict[int, Sequence[int]] = {}
+        pages = np.arange(len(values)) if asked is None else np.flatnonzero(asked)
         if len(pages):
             self._look_up(table, values, pages)
-        self._there: list[bool] = self.pages.tolist()
+        self.there = {*self._rows, *young.pages()}
+        """The pages for which there is anything."""
+
+    def value(self, page: int) -> int | None:
+        """Return the hash of a page; None if it asks for none."""
+        return int(self._values[page]) if self._asked is None or self._asked[page] else None
 
     def _look_up(self, table: HashRows, values: npt.NDArray[Any], pages: Integers) -> None:
         """Find the rows of pages."""
         offsets, rows = table.rows_many(values[pages].astype(np.uint64))
+        if not len(rows):
+            return
         for number in np.flatnonzero(offsets[1:] > offsets[:-1]).tolist():
             page, found = int(pages[number]), rows[offsets[number] : offsets[number + 1]].tolist()
             self._rows[page] = table.rows(int(values[page])) if len(found) == CROWD else found
-            self.pages[page] = True
 
     @property
-    def found(self) -> Integers:
+    def found(self) -> list[int]:
         """All rows, but for those of a crowd behind its first."""
-        return np.array([row for rows in self._rows.values() for row in rows[:_AHEAD]], np.int64)
+        return [row for rows in self._rows.values() for row in rows[:_AHEAD]]
 
     def of_page(self, page: int) -> Hashed:
         """Return what may have the hash of a page."""
-        if not self._there[page]:
+        if page not in self.there:
             return _NOTHING
-        return Hashed(self.values[page] or 0, self._rows.get(page, ()), self._young.of_page(page))
+        return Hashed(self.value(page) or 0, self._rows.get(page, ()), self._young.of_page(page))

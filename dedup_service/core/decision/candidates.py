@@ -32,12 +32,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.batch_probe import BatchProbe, Hashed
+from dedup_service.core.decision.batch_probe import BatchProbe, Hashed, ProbeBounds
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import SETTLED, EntryPieces, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries, HeldValues, MemoryStore, entries_at
 from dedup_service.core.decision.entry_tables import EntryTables
-from dedup_service.core.decision.matching import min_rough_jaccard
 from dedup_service.core.decision.oldest_entries import OldestEntries
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.decision.window import Unsettled, Window
@@ -106,6 +105,15 @@ class Candidates(Protocol):
     @property
     def is_alone(self) -> bool:
         """Whether it is already known that nothing is found for the page: no visit, no equal text, no candidate."""
+        ...
+
+    @property
+    def lone_behind(self) -> int:
+        """How many of the next pages are already known to be alone; there may be more."""
+        ...
+
+    def add_next(self, count: int, ordinal: int) -> None:
+        """Go on over pages that are alone, and add their entries. ordinal: of the last one."""
         ...
 
     def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
@@ -263,6 +271,21 @@ class LocalCandidates:
         self.last_candidates, self.last_read = probe.looked_at, 0
         return probe.is_alone
 
+    @property
+    def lone_behind(self) -> int:
+        """How many of the next pages are already known to be alone; there may be more."""
+        return self._current_probe().lone_behind
+
+    def add_next(self, count: int, ordinal: int) -> None:
+        """Go on over pages that are alone, and add their entries. ordinal: of the last one."""
+        probe = self._current_probe()
+        self._window.keep_all(self._begun - self._first, count)
+        self._begun += count
+        probe.page += count
+        self._ordinal = ordinal
+        self._window.leave(ordinal - self._layout.window)
+        self.last_candidates, self.last_read = probe.looked_at, 0
+
     def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the live entries that are candidates for the page, ascending by sequence.
 
@@ -345,7 +368,7 @@ class LocalCandidates:
         return HeldEntries((*self._store.held().parts, young))
 
     def _use(self, rule: MatchRule) -> None:
-        self._rule, self._min_jaccard = rule, min_rough_jaccard(rule)
+        self._bounds = ProbeBounds.of(rule)
 
     def _equal(self, found: Hashed, name: str, limit: int) -> list[Entry]:
         """Return the earliest live entries with a hash of the page. name: its field in ROW."""
@@ -380,7 +403,9 @@ class LocalCandidates:
         if self._announced is None or self._end == len(self._announced):
             raise RuntimeError("more pages are decided than were announced")
         self._first, self._end = self._end, min(self._end + self._layout.window, len(self._announced))
-        columns = self._announced[self._first : self._end]
+        columns = self._announced
+        if self._end - self._first < len(columns):
+            columns = columns[self._first : self._end]
         if not self._judged:
             if len(self._removals) + self._window.backlog(ordinal - self._layout.window) > _MAX_UNSETTLED:
                 self._settle(ordinal)
@@ -395,9 +420,7 @@ class LocalCandidates:
     def _renewed(self, first: int) -> BatchProbe:
         """Return what is found now for the pages that are probed. first: number of the present one."""
         columns, answers = self._probed
-        return BatchProbe(
-            columns, self._rule, self._min_jaccard, self._store, self._tables, self._window, answers, first
-        )
+        return BatchProbe(columns, self._bounds, self._store, self._tables, self._window, answers, first)
 
     def _end_probe(self) -> None:
         self._probe = None
@@ -427,13 +450,12 @@ class LocalCandidates:
         last = ordinal - self._layout.window + max(0, count - 1)
         entries = self._window.unsettled(last)
         removals = list(takewhile(lambda removal: removal.ordinal <= last, self._removals))
-        sizes = np.fromiter(map(len, entries.packed), np.int64, len(entries))
-        first = self._store.reserve(len(entries), int(sizes.sum()) + len(entries) * _PATH_BYTES)
+        first = self._store.reserve(len(entries), sum(map(len, entries.packed)) + len(entries) * _PATH_BYTES)
         changes, ordinals = self._cell_changes(entries, removals, first)
         answers = self._tables.cells.follow(
             changes,
-            np.searchsorted(ordinals, ordinal - self._layout.window + np.arange(count), side="right"),
-            self._keys([] if pages is None else [keys if self._rule.keys else b"" for keys in pages.keys]),
+            ordinals.searchsorted(np.arange(count) + (ordinal - self._layout.window), side="right"),
+            self._keys([] if pages is None else [keys if self._bounds.keys else b"" for keys in pages.keys]),
             np.zeros((0, _SIEVE_WORDS), np.uint64) if pages is None else pages.sieves,
         )
         if not len(changes.rows):
@@ -442,7 +464,7 @@ class LocalCandidates:
             self._removals.popleft()
         paths = answers.paths if not removals else [answers.paths[place] for place in np.flatnonzero(~changes.removes)]
         if len(entries):
-            self._append(first, entries, sizes, paths)
+            self._append(first, entries, paths)
         told = paths
         if removals:
             told = [
@@ -486,32 +508,30 @@ class LocalCandidates:
         levels = self._tables.cells.levels
         size = 4 * PARTS * levels
         none = bytes(size)
-        joined = b"".join([keys if len(keys) == size else none for keys in packed])
+        joined = bytearray().join([keys if len(keys) == size else none for keys in packed])
         return np.frombuffer(joined, "<u4").reshape(-1, PARTS, levels)
 
-    def _append(self, first: int, entries: Unsettled, sizes: npt.NDArray[np.int64], paths: Sequence[bytes]) -> None:
+    def _append(self, first: int, entries: Unsettled, paths: Sequence[bytes]) -> None:
         """Give settled entries their rows in the store and the tables. Of removed ones only the row is left.
 
-        first: the first row. sizes: of their evidence, int64[n].
+        first: the first row.
         """
-        live, rows = entries.live, entries.rows
-        stored = paths if live.all() else [path if alive else b"" for path, alive in zip(paths, live, strict=True)]
-        path_sizes = np.fromiter(map(len, stored), np.int64, len(stored))
-        rows["evidence_bytes"], rows["keys_bytes"] = sizes + path_sizes, path_sizes
+        live, rows = entries.live.tolist(), entries.rows
+        stored = [path if alive else b"" for path, alive in zip(paths, live, strict=True)]
+        both = list(map(bytes.__add__, entries.packed, stored))
+        rows["evidence_bytes"], rows["keys_bytes"] = list(map(len, both)), list(map(len, stored))
         rows["flags"] |= np.uint8(SETTLED)
-        both = zip(entries.packed, stored, strict=True)
-        added = EntryRows(rows, b"".join([part for parts in both for part in parts]))
+        added = EntryRows(rows, b"".join(both))
         numbers = self._store.append(added)
         if numbers[0] != first:
             raise StateError(f"the store has given row {numbers[0]}, not {first} as it said")
         self._window.settle(first, paths)
-        dead = np.flatnonzero(~live)
-        for place in dead.tolist():
-            removal = self._unsettled.pop(int(rows["sequence"][place]))
-            removal.entry = removal.entry.settle(paths[place], first + place)
-        if len(dead):
-            self._store.remove(numbers[dead])
-            numbers, added = numbers[live], added.where(live)
+        if not all(live):
+            for place in [place for place, alive in enumerate(live) if not alive]:
+                removal = self._unsettled.pop(int(rows["sequence"][place]))
+                removal.entry = removal.entry.settle(paths[place], first + place)
+            self._store.remove(numbers[~entries.live])
+            numbers, added = numbers[entries.live], added.where(entries.live)
         self._tables.add(numbers, added)
 
     def _restore(

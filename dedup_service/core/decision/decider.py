@@ -18,14 +18,15 @@ Overrides take precedence over guards.
 Entries beyond the bounds of `Keep` expire with the pages that come (`expiry`); that is a removal like any other.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.decision.announced_pages import AnnouncedPages
 from dedup_service.core.decision.candidates import Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
@@ -33,12 +34,12 @@ from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
-from dedup_service.core.decision.host_text import HostText, LearnedPages
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.errors import StateError
-from dedup_service.core.evidence.packed import Evidence, term_bytes
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
@@ -152,7 +153,7 @@ class Decider:
         self._batch: Batch | None = None
         self._is_judged = True  # whether pages of the batch are decided; else it is known what was decided
         self._announced = 0  # pages of the batch that were announced so far
-        self._nothing = self._now = _Announced.of(PageColumns.of_entries([]))
+        self._nothing = self._now = AnnouncedPages.of(PageColumns.of_entries([]))
         self._ordinal = state.ordinal
         self._evidence = Evidence(b"")  # of the page that is compared
         self.host_text = HostText(state.host_text)
@@ -208,6 +209,44 @@ class Decider:
         self._end_page()
         return decision
 
+    def decide_all(self, pages: Batch) -> Generator[Decision, None, None]:
+        """Decide pages one after another, as `decide` does in a `batch` of them, at lower cost; yield each decision.
+
+        Nothing else is done before the last one, but that a page's name may be stored when its decision is there.
+        """
+        done = 0
+        with closing(self.decide_runs(pages)) as decisions:
+            for decision in decisions:
+                if isinstance(decision, Decision):
+                    yield decision
+                    done += 1
+                    continue
+                for sequence, prepared in pages[done : done + decision]:
+                    yield self._is_unique(sequence, prepared)
+                done += decision
+
+    def decide_runs(self, pages: Batch) -> Generator[Decision | int, None, None]:
+        """Decide pages as `decide_all` does; of unique pages that follow each other, yield how many there are.
+
+        Their verdicts say nothing but what `unique_verdict` returns, and they are kept; so nothing is made of them.
+        """
+        with self.batch(pages):
+            done = 0
+            while done < len(pages):
+                yield self.decide(*pages[done])
+                done += 1
+                plain = self._plain_behind()
+                if plain:
+                    self._pass_over(plain)
+                    yield plain
+                    done += plain
+
+    def unique_verdict(self, sequence: int, page_id: str, url: str, reason: str | None = None) -> Verdict:
+        """Return the verdict on a page that matches nothing. reason: the page that it nearly matches, or None."""
+        return Verdict(
+            sequence=sequence, id=page_id, url=url, kind=VerdictKind.UNIQUE, space=self.space_id, reason=reason
+        )
+
     def replay(
         self, sequence: int, prepared: PreparedPage, *, kept: bool, removes: int | None, copy: Copy | None
     ) -> None:
@@ -229,10 +268,31 @@ class Decider:
             self._candidates.add()
         self._end_page()
 
+    def _plain_behind(self) -> int:
+        """Return how many pages behind the present one are unique, as far as that is known without deciding them."""
+        if self.expiry.keep:
+            return 0
+        now = self._now
+        plain = min(self._candidates.lone_behind, now.judged_behind)
+        if self._overrides.any_duplicates:
+            for number in range(plain):
+                if self._overrides.duplicate_of(now.urls[now.page + 1 + number]) is not None:
+                    return number
+        return plain
+
+    def _pass_over(self, pages: int) -> None:
+        """Go on over unique pages, and add their entries."""
+        now = self._now
+        now.page += pages
+        now.done += pages
+        self._ordinal += pages
+        self._candidates.add_next(pages, self._ordinal - 1)
+        if self._guard_tracker is not None:
+            self._guard_tracker.pass_by(pages)
+
     def _is_plain(self, prepared: PreparedPage) -> bool:
         """Whether a page for which nothing is found is unique: it can be judged, and no correction speaks of it."""
-        can_be_judged = prepared.reason is None and prepared.body_hash is not None
-        return can_be_judged and self._overrides.duplicate_of(self._now.url) is None
+        return _can_be_judged(prepared) and self._overrides.duplicate_of(self._now.url) is None
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         if prepared.body_hash is None:
@@ -267,10 +327,11 @@ class Decider:
 
     def _unique(self, sequence: int, prepared: PreparedPage, reason: str | None = None) -> Decision:
         self._candidates.add()
+        return self._is_unique(sequence, prepared, reason)
+
+    def _is_unique(self, sequence: int, prepared: PreparedPage, reason: str | None = None) -> Decision:
         page = prepared.page
-        verdict = Verdict(
-            sequence=sequence, id=page.id, url=page.url, kind=VerdictKind.UNIQUE, space=self.space_id, reason=reason
-        )
+        verdict = self.unique_verdict(sequence, page.id, page.url, reason)
         return Decision(verdict, passed_on=True, kept=True)
 
     @contextmanager
@@ -392,7 +453,7 @@ class Decider:
         """Return the decision on a page that matches a kept page: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        copy = copy_of(kept, prepared, self._evidence)
+        copy = copy_of(kept, prepared, self._evidence, self._now.url)
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
@@ -480,7 +541,7 @@ class Decider:
         self._announced += len(pages)
         columns = PageColumns.of_pages(pages, self._ordinal)
         self._candidates.announce(columns, judged=self._is_judged)
-        self._now = _Announced.of(columns)
+        self._now = AnnouncedPages.of(columns)
 
     def _expire(self, limit: int) -> None:
         """Remove the earliest entries that are beyond the bounds of expiry, `limit` of them at most."""
@@ -502,9 +563,9 @@ class Decider:
     def _compare(self, entry: Entry, prepared: PreparedPage) -> Match | NearMiss | None:
         """Compare the page with an entry, without what is the own text of either host."""
         self._learn_host_text()
-        host, evidence, kept = self._now.host, self._evidence, Evidence(entry.evidence)
-        common = self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
-        return self._matcher.compare(entry, prepared, evidence, common, same_host=entry.host == host, kept=kept)
+        host, ours = self._now.host, self._evidence.sentence_values
+        common = self.host_text.common_to_pair(host, ours, entry.host, Evidence(entry.evidence).sentence_values)
+        return self._matcher.compare(entry, prepared, self._evidence, common, same_host=entry.host == host)
 
     def _verdict(
         self,
@@ -537,48 +598,13 @@ class Decider:
             self._guard_tracker.forget(entry.sequence)
 
 
+def _can_be_judged(prepared: PreparedPage) -> bool:
+    return prepared.reason is None and prepared.body_hash is not None
+
+
 @dataclass(frozen=True, slots=True)
 class _Best:
     """A kept page that a page matches."""
 
     entry: Entry
     match: Match
-
-
-@dataclass(slots=True)
-class _Announced:
-    """Pages that were announced together: sequences, hashes of their URLs and hosts, and what hosts' text needs.
-
-    page: number of the present one. done: how many are decided. learned: from how many of them was learned.
-    """
-
-    sequences: list[int]
-    urls: list[int]
-    hosts: list[int]
-    learnable: LearnedPages
-    page: int = -1
-    done: int = 0
-    learned: int = 0
-
-    @classmethod
-    def of(cls, columns: PageColumns) -> "_Announced":
-        """Return pages of which none is decided."""
-        evidence, rows = columns.evidence, columns.rows
-        terms = [term_bytes(*pair) for pair in zip(columns.packed, evidence.counts.tolist(), strict=True)]
-        learnable = LearnedPages.of(rows["host"], terms, columns.keys, evidence.sentences, evidence.counts)
-        return cls(rows["sequence"].tolist(), rows["url_hash"].tolist(), rows["host"].tolist(), learnable)
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether there is no page behind the present one."""
-        return self.page + 1 == len(self.sequences)
-
-    @property
-    def url(self) -> int:
-        """Hash of the present page's URL."""
-        return self.urls[self.page]
-
-    @property
-    def host(self) -> int:
-        """Hash of the present page's host."""
-        return self.hosts[self.page]

@@ -9,6 +9,7 @@ of all rows, each followed by its keys, is one byte string, in the order of the 
 BODY_DECIDES says that a body is long enough for an equal one to be a copy under any title.
 """
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,10 +28,12 @@ __all__ = [
     "BODY_HASH",
     "INDEXED",
     "ROW",
+    "ROW_STRUCT",
     "SETTLED",
     "TEXT_HASH",
     "EntryPieces",
     "EntryRows",
+    "EvidenceSpans",
     "Rows",
     "Spans",
     "channel_flag",
@@ -55,6 +58,9 @@ ROW = np.dtype(
         ("flags", "u1"),
     ]
 )
+
+ROW_STRUCT = struct.Struct("<q5QIQIHB")
+"""The same fields, of one row."""
 
 Rows = npt.NDArray[Any]
 """ROW[n]."""
@@ -185,18 +191,25 @@ class Spans:
     data: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
 
-    @classmethod
-    def joined(cls, parts: Sequence[bytes]) -> Self:
+    @staticmethod
+    def joined(parts: Sequence[bytes]) -> "Spans":
         """Return the spans of some values."""
         starts = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=starts[1:])
-        return cls(np.frombuffer(b"".join(parts), np.uint8), starts)
+        return Spans(np.frombuffer(b"".join(parts), np.uint8), starts)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def __getitem__(self, place: int) -> bytes:
         return self.data[self.starts[place] : self.starts[place + 1]].tobytes()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceSpans(Spans):
+    """The evidence of several rows, each followed by its keys. sizes: int64[n], of the evidence without the keys."""
+
+    sizes: npt.NDArray[np.int64]
 
 
 EntryPieces = Iterable[EntryRows]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import ROW, EntryRows, Rows, Spans, entry_of
+from dedup_service.core.decision.entry_rows import ROW, EntryRows, EvidenceSpans, Rows, Spans, entry_of
 from dedup_service.core.errors import StateError
 from dedup_service.core.index import CellChanges
 
@@ -119,8 +119,8 @@ class EntryStore(Protocol):
         """Return ROW[n] of live rows."""
         ...
 
-    def evidence(self, numbers: Numbers) -> Spans:
-        """Return the evidence of live rows, each followed by its path."""
+    def evidence(self, numbers: Numbers) -> EvidenceSpans:
+        """Return the evidence of live rows, each followed by its path; it does not read the rows themselves."""
         ...
 
     def first(self, after: int = -1, limit: int = 1) -> npt.NDArray[np.int64]:
@@ -241,13 +241,16 @@ class MemoryStore:
             rows[places] = chunk.rows[chunk.places(offsets)]
         return rows
 
-    def evidence(self, numbers: Numbers) -> Spans:
+    def evidence(self, numbers: Numbers) -> EvidenceSpans:
         """Return the evidence of rows, each followed by its path."""
         parts: list[bytes] = [b""] * len(numbers)
+        sizes = np.zeros(len(numbers), np.int64)
         for chunk, places, offsets in self._of_chunks(numbers):
+            sizes[places] = chunk.evidence_sizes(offsets)
             for place, part in zip(places.tolist(), chunk.spans(offsets), strict=True):
                 parts[place] = part
-        return Spans.joined(parts)
+        spans = Spans.joined(parts)
+        return EvidenceSpans(spans.data, spans.starts, sizes)
 
     def first(self, after: int = -1, limit: int = 1) -> npt.NDArray[np.int64]:
         """Return the first live rows behind `after`, ascending: int64[m]."""
@@ -281,10 +284,11 @@ class MemoryStore:
         """Yield each chunk with the places in `numbers` of its rows, and their offsets; leave out rows of no chunk."""
         wide = numbers.astype(np.int64)
         of_chunk = wide // CHUNK_ROWS
-        for number in np.unique(of_chunk).tolist():
+        different = sorted(set(of_chunk.tolist()))
+        for number in different:
             chunk = self._chunks.get(number)
             if chunk is not None:
-                places = np.flatnonzero(of_chunk == number)
+                places = np.arange(len(wide)) if len(different) == 1 else np.flatnonzero(of_chunk == number)
                 yield chunk, places, wide[places] - number * CHUNK_ROWS
 
 
@@ -340,6 +344,12 @@ class _Chunk:
         starts, sizes = self._starts[places], self.rows["evidence_bytes"][places].astype(np.int64)
         pairs = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
         return [self._evidence[start:end].tobytes() for start, end in pairs]
+
+    def evidence_sizes(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the bytes of the evidence of rows, without the paths: int64[n]."""
+        rows = self.rows[self.places(offsets)]
+        sizes: npt.NDArray[np.int64] = rows["evidence_bytes"].astype(np.int64) - rows["keys_bytes"]
+        return sizes
 
     def remove(self, offsets: npt.NDArray[np.int64]) -> None:
         """Remove live rows."""

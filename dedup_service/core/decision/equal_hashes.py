@@ -1,17 +1,15 @@
 """Equal hashes among the pages of a batch and the entries that are not settled yet: all pairs, in two passes.
 
 The tables have settled entries alone (`entry_tables`). The others are some thousands, so a small table of what a
-batch asks for, through which they pass, takes a tenth of a microsecond a page.
+batch asks for, through which they pass, takes some nanoseconds for each of them.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import long_kernel
-from dedup_service.core.splitmix import mix64_in_kernel
+from dedup_service.core.kernels import kernel_inline, long_kernel
 
 __all__ = ["EqualRows", "equal_rows"]
 
@@ -30,10 +28,11 @@ class EqualRows:
     offsets: Integers
     rows: Integers
 
-    @property
-    def pages(self) -> npt.NDArray[np.bool_]:
-        """Which pages have any: bool[n]."""
-        return self.offsets[1:] > self.offsets[:-1]
+    def pages(self) -> list[int]:
+        """Return the pages that have any, ascending."""
+        if not len(self.rows):
+            return []
+        return np.flatnonzero(self.offsets[1:] > self.offsets[:-1]).tolist()
 
     def of_page(self, page: int) -> Integers:
         """Return the rows of a page: int64[k]."""
@@ -41,79 +40,92 @@ class EqualRows:
 
 
 def equal_rows(
-    values: npt.NDArray[Any],
+    values: npt.NDArray[np.uint64],
     asked: npt.NDArray[np.bool_],
-    column: npt.NDArray[Any],
-    there: npt.NDArray[np.bool_],
+    column: npt.NDArray[np.uint64],
+    flags: npt.NDArray[np.uint8],
+    flag: int,
     own: int,
 ) -> EqualRows:
     """Return the rows with the value of each page that asks.
 
-    values, asked: uint64[n] and bool[n], of pages. column, there: uint64[m] and bool[m], of rows; page i is row
-    own + i itself, and only rows before it count.
+    values, asked: uint64[n] and bool[n], of pages. column, flags: uint64[m] and uint8[m], of rows, which count if they
+    have the flag; 0: all do. Page i is row own + i itself, and only rows before it count. Values are hashes.
     """
-    offsets = np.zeros(len(values) + 1, np.int64)
-    if not asked.any():
-        return EqualRows(offsets, np.empty(0, np.int64))
+    return EqualRows(*list_equal(values, asked, column, flags, flag, own))
+
+
+@long_kernel
+def list_equal(
+    values: npt.NDArray[np.uint64],
+    asked: npt.NDArray[np.bool_],
+    column: npt.NDArray[np.uint64],
+    flags: npt.NDArray[np.uint8],
+    flag: int,
+    own: int,
+) -> tuple[Integers, Integers]:
+    """Return offsets and rows as `EqualRows` has them: rows are counted first, and then written."""
     slots = _MIN_SLOTS
     while slots < 2 * len(values):
         slots *= 2
     heads, following = np.full(slots, -1, np.int64), np.full(len(values), -1, np.int64)
-    wanted, given = np.ascontiguousarray(values, np.uint64), np.ascontiguousarray(column, np.uint64)
-    count_equal(wanted, asked, given, there, own, heads, following, offsets[1:])
-    np.cumsum(offsets, out=offsets)
-    rows = np.empty(offsets[-1], np.int64)
+    offsets = np.zeros(len(values) + 1, np.int64)
+    several = chain_pages(values, asked, flags, flag, own, heads, following)
+    if several:
+        pass_rows(values, column, flags, flag, own, heads, following, offsets[1:], offsets[:0])
+    for page in range(len(values)):
+        offsets[page + 1] += offsets[page]
+    rows = np.empty(offsets[len(values)], np.int64)
     if len(rows):
-        write_equal(wanted, given, there, own, heads, following, offsets[:-1].copy(), rows)
-    return EqualRows(offsets, rows)
+        pass_rows(values, column, flags, flag, own, heads, following, offsets[:-1].copy(), rows)
+    return offsets, rows
 
 
-@long_kernel
-def count_equal(
+@kernel_inline
+def chain_pages(
     values: npt.NDArray[np.uint64],
     asked: npt.NDArray[np.bool_],
-    column: npt.NDArray[np.uint64],
-    there: npt.NDArray[np.bool_],
+    flags: npt.NDArray[np.uint8],
+    flag: int,
     own: int,
     heads: Integers,
     following: Integers,
-    counts: Integers,
-) -> None:
-    """Count the rows of each page; put the pages into the lists of a hash table.
+) -> int:
+    """Put the pages that ask into the lists of a hash table; return how many there are.
 
     heads: the first page of each slot; following: the next one of a page; -1 for none.
     """
-    last = np.uint64(len(heads) - 1)
+    several = 0
     for page in range(len(values)):
-        if asked[page]:
-            slot = np.int64(mix64_in_kernel(values[page]) & last)
+        if asked[page] and (flag == 0 or flags[own + page] & flag):
+            slot = np.int64(values[page] & np.uint64(len(heads) - 1))
             following[page] = heads[slot]
             heads[slot] = page
-    for row in range(len(column)):
-        page = heads[np.int64(mix64_in_kernel(column[row]) & last)] if there[row] else -1
-        while page >= 0:
-            if values[page] == column[row] and row < own + page:
-                counts[page] += 1
-            page = following[page]
+            several += 1
+    return several
 
 
-@long_kernel
-def write_equal(
+@kernel_inline
+def pass_rows(
     values: npt.NDArray[np.uint64],
     column: npt.NDArray[np.uint64],
-    there: npt.NDArray[np.bool_],
+    flags: npt.NDArray[np.uint8],
+    flag: int,
     own: int,
     heads: Integers,
     following: Integers,
     places: Integers,
     rows: Integers,
 ) -> None:
-    """Write the rows of each page from its place on."""
+    """Count the rows of each page in `places`; write them from there on if `rows` is not empty."""
     last = np.uint64(len(heads) - 1)
     for row in range(len(column)):
-        page = heads[np.int64(mix64_in_kernel(column[row]) & last)] if there[row] else -1
+        page = heads[np.int64(column[row] & last)]
+        if page >= 0 and flag and not flags[row] & flag:
+            continue
         while page >= 0:
             if values[page] == column[row] and row < own + page:
-                rows[places[page]] = row
+                if len(rows):
+                    rows[places[page]] = row
                 places[page] += 1
             page = following[page]

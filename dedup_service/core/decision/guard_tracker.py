@@ -1,6 +1,6 @@
 """The state that guards look at, and what they say of the next match.
 
-    tracker.follow(copy_of(entry, prepared, evidence))         # None for a page that matched nothing
+    tracker.follow(copy_of(entry, prepared, evidence, url))    # None for a page that matched nothing
     reason = tracker.objection(guards, name of the kept page)  # None: the match is accepted
 
 Facets, print views and mirrors have the text and the title of the kept page, or the text under one other
@@ -65,13 +65,12 @@ class GuardState:
     usual: int = 0
 
 
-def copy_of(kept: Entry, prepared: PreparedPage, evidence: Evidence) -> Copy:
-    """Return a page that matches the kept page `kept`, as a copy of it. evidence: of the page."""
-    url, terms = prepared.page.canonical_url, evidence.terms
-    host = url.partition("://")[2].partition("/")[0]
+def copy_of(kept: Entry, prepared: PreparedPage, evidence: Evidence, url: int) -> Copy:
+    """Return a page that matches the kept page `kept`, as a copy of it. evidence, url: of the page, and its hash."""
+    host, terms = prepared.page.canonical_url.partition("://")[2].partition("/")[0], evidence.terms
     title = 0 if same_title(Evidence(kept.evidence).terms, terms) else _of_terms(terms)
     text = 0 if prepared.body_hash in (None, kept.body_hash) else _low(prepared.body_hash)
-    return Copy(kept.sequence, _low(url_hash(url)), _low(url_hash(host)), title, text)
+    return Copy(kept.sequence, _low(url), _low(url_hash(host)), title, text)
 
 
 def same_title(kept: tuple[int, ...], copy: tuple[int, ...]) -> bool:
@@ -121,6 +120,11 @@ class GuardTracker:
             self._sizes = self._clusters.add(copy)
             self._suspicious = _is_suspicious(copy, self._sizes)
         self._share.mark(int(self._suspicious))
+
+    def pass_by(self, pages: int) -> None:
+        """Record more decided pages that matched nothing: the same as to follow each."""
+        self._suspicious = False
+        self._share.pass_by(pages)
 
     def forget(self, sequence: int) -> None:
         """Drop the cluster of the kept page at `sequence`, whose entry was removed."""

@@ -262,8 +262,13 @@ class LearnedPages:
         """
         titles = [xxhash.xxh3_64_intdigest(part) if part else None for part in terms]
         texts = [text_hash(packed) for packed in keys]
-        known = np.array([title is not None for title in titles], np.uint8) * np.uint8(_TITLE_KNOWN)
-        known |= np.array([text is not None for text in texts], np.uint8) * np.uint8(_TEXT_KNOWN)
+        known = np.array(
+            [
+                (title is not None) * _TITLE_KNOWN + (text is not None) * _TEXT_KNOWN
+                for title, text in zip(titles, texts, strict=True)
+            ],
+            np.uint8,
+        )
         title_hashes, text_hashes = (np.array([value or 0 for value in of], np.uint64) for of in (titles, texts))
         return cls((np.asarray(hosts, np.uint64), title_hashes, text_hashes, known, sentences, counts))
 

@@ -14,6 +14,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.packed import Evidence, size_of
 from dedup_service.core.evidence.similarity import NONE_COMMON, Combined, Similarity, jaccard
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.compiled_rows import DISTANT, UNREADABLE, CompiledRows
 from dedup_service.core.rules.match_row import LONG
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Distance
@@ -112,6 +113,7 @@ class Matcher:
         self._min_jaccard = min_rough_jaccard(rule)
         self._rows = [(row, *row.bounds()) for row in rule.verified]
         self._but_for_figures = tuple(replace(row, figures=None) for row in rule.verified if row.figures)
+        self._compiled = CompiledRows.of((*rule.verified, *self._but_for_figures), self._min_jaccard)
 
     def compare(
         self,
@@ -121,38 +123,55 @@ class Matcher:
         common: npt.NDArray[np.uint32] = NONE_COMMON,
         *,
         same_host: bool = False,
-        kept: Evidence | None = None,
     ) -> Match | NearMiss | None:
         """Return the match of a page with a candidate, or None.
 
         entry: the candidate. evidence: that of `prepared`. common: values of sentences that the host of either
-        page repeats, ascending: uint32[n]. same_host: whether both are of one host. kept: evidence of the
-        candidate, if it is unpacked already. With a rule table, returns a `NearMiss` if there is no match but the
-        verdict should name the candidate.
+        page repeats, ascending: uint32[n]. same_host: whether both are of one host. With a rule table, returns a
+        `NearMiss` if there is no match but the verdict should name the candidate.
         """
         distance = entry.distance_to(prepared.fingerprint)
         if _is_same_text(entry, prepared, evidence):
             return Match(entry.sequence, distance, 1.0, SAME_TEXT)
         if self._rule.verified:
-            if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
-                return None
-            similarity = Similarity(kept or Evidence(entry.evidence), evidence, distance, common, same_host)
-            return self._verified(entry.sequence, similarity)
+            return self._by_rows(entry, evidence, distance, common, same_host)
         for condition in self._rule.conditions:
             if _within(distance.words, condition.words) and _within(distance.body, condition.body):
                 return Match(entry.sequence, distance, score_of(distance) or 0.0, str(condition))
         combined = self._rule.combined
         return None if combined is None else _combined(combined, entry, evidence, distance)
 
-    def _verified(self, sequence: int, similarity: Similarity) -> Match | NearMiss | None:
+    def _by_rows(
+        self, entry: Entry, evidence: Evidence, distance: Distance, common: npt.NDArray[np.uint32], same_host: bool
+    ) -> Match | NearMiss | None:
+        """Return what the rule table says: compiled, or by its definition where that is not possible."""
+        rows, packed = self._compiled, evidence.packed
+        if (
+            rows is None
+            or (found := rows.first(entry.evidence, packed, common, distance, same_host=same_host)) == UNREADABLE
+        ):
+            return self._by_similarity(entry, evidence, distance, common, same_host)
+        if found == DISTANT:
+            return None
+        verified = self._rule.verified
+        if 0 <= found < len(verified):
+            return Match(entry.sequence, distance, round(rows.quantity("jaccard"), 4), verified[found].name)
+        if found >= 0:
+            return FigureChange(entry.sequence, rows.quantity("jaccard"))
+        return _contained(entry, evidence, rows.quantity("length_ratio"), rows.quantity("containment"))
+
+    def _by_similarity(
+        self, entry: Entry, evidence: Evidence, distance: Distance, common: npt.NDArray[np.uint32], same_host: bool
+    ) -> Match | NearMiss | None:
+        if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
+            return None
+        similarity = Similarity(Evidence(entry.evidence), evidence, distance, common, same_host)
         for row, upper, lower in self._rows:
             if row.holds_within(similarity, upper, lower):
-                return Match(sequence, similarity.distance, round(similarity.jaccard, 4), row.name)
+                return Match(entry.sequence, distance, round(similarity.jaccard, 4), row.name)
         if any(row.holds(similarity) for row in self._but_for_figures):
-            return FigureChange(sequence, similarity.jaccard)
-        if similarity.length_ratio <= MIN_LENGTH_RATIO or similarity.containment < CONTAINED:
-            return None
-        return Containment(sequence, similarity.containment, similarity.other.letters > similarity.one.letters)
+            return FigureChange(entry.sequence, similarity.jaccard)
+        return _contained(entry, evidence, similarity.length_ratio, similarity.containment)
 
 
 def body_decides(packed: bytes) -> bool:
@@ -174,6 +193,12 @@ def score_of(distance: Distance) -> float | None:
     if not bits:
         return None
     return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
+
+
+def _contained(entry: Entry, evidence: Evidence, length_ratio: float, containment: float) -> Containment | None:
+    if length_ratio <= MIN_LENGTH_RATIO or containment < CONTAINED:
+        return None
+    return Containment(entry.sequence, containment, evidence.letters > Evidence(entry.evidence).letters)
 
 
 def _is_same_text(entry: Entry, prepared: PreparedPage, evidence: Evidence) -> bool:

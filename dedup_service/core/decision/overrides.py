@@ -23,6 +23,11 @@ class Overrides:
             self.add(correction)
 
     @property
+    def any_duplicates(self) -> bool:
+        """Whether any page is called a duplicate of another."""
+        return bool(self._original_of)
+
+    @property
     def records(self) -> tuple[CorrectionRecord, ...]:
         """The corrections in force, oldest first."""
         return tuple(self._records.values())

@@ -9,17 +9,42 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core import record_columns as recorded
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import ROW, EntryRows, Rows, indexed_by, page_flags
+from dedup_service.core.decision.entry_rows import (
+    BODY_DECIDES,
+    BODY_HASH,
+    INDEXED,
+    ROW,
+    ROW_STRUCT,
+    TEXT_HASH,
+    EntryRows,
+    Rows,
+    channel_flag,
+    page_flags,
+)
 from dedup_service.core.evidence.columns import EvidenceColumns
+from dedup_service.core.evidence.packed import size_of
 from dedup_service.core.index.cell_index import SIEVE_BYTES
+from dedup_service.core.kernels import kernel
 from dedup_service.core.page import CHANNELS, PreparedPage
+from dedup_service.core.record_columns import PagesInColumns, RecordColumns
+from dedup_service.core.rules.match_row import LONG
 from dedup_service.core.url import host_hash, url_hash
 
 __all__ = ["BODY_MARK", "KEYS_MARK", "WORDS_MARK", "PageColumns"]
 
 KEYS_MARK, WORDS_MARK, BODY_MARK = 1, 2, 4
 """What a page is compared by: shingles, the fingerprint of words, that of body."""
+
+
+_FLAG_OF = {
+    recorded.WORDS: channel_flag("words"),
+    recorded.BODY: channel_flag("body"),
+    recorded.BODY_HASH: BODY_HASH,
+    recorded.TEXT_HASH: TEXT_HASH,
+}
+_WORDS_INDEXED, _BODY_INDEXED = (INDEXED | channel_flag(channel) for channel in CHANNELS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,24 +67,33 @@ class PageColumns:
     @classmethod
     def of_pages(cls, batch: Sequence[tuple[int, PreparedPage]], ordinal: int) -> "PageColumns":
         """Return the columns of pages with their sequences. ordinal: of the first one."""
+        if isinstance(batch, PagesInColumns):
+            return cls.of_records(batch.columns, ordinal)
         pages = [page for _, page in batch]
-        fingerprints = [page.fingerprint for page in pages]
-        addresses = [page.page.canonical_url for page in pages]
-        rows = np.zeros(len(pages), ROW)
-        rows["sequence"] = [sequence for sequence, _ in batch]
-        rows["words"] = [one.words or 0 for one in fingerprints]
-        rows["body"] = [one.body or 0 for one in fingerprints]
-        rows["body_hash"] = [page.body_hash or 0 for page in pages]
-        rows["text_hash"] = [page.text_hash or 0 for page in pages]
-        rows["url_hash"] = [url_hash(address) for address in addresses]
-        rows["host"] = [host_hash(address) for address in addresses]
-        rows["ordinal"] = np.arange(ordinal, ordinal + len(pages))
-        rows["flags"] = [page_flags(page) for page in pages]
+        values = [packed_row(sequence, page, ordinal + place) for place, (sequence, page) in enumerate(batch)]
+        rows = np.frombuffer(bytearray().join(values), ROW)
         claimed = [page.page.claimed_url for page in pages]
         claims = np.array([0 if url is None else url_hash(url) for url in claimed], np.uint64)
         claiming = np.array([url is not None for url in claimed], np.bool_)
         packed, keys = [page.evidence for page in pages], [page.keys for page in pages]
         return cls.of_rows(rows, packed, keys, claims, claiming)
+
+    @classmethod
+    def of_records(cls, records: RecordColumns, ordinal: int) -> "PageColumns":
+        """Return the columns of records that all are pages. ordinal: of the first one."""
+        rows = np.zeros(len(records), ROW)
+        rows["sequence"] = records.sequences
+        rows["words"], rows["body"] = records.words, records.bodies
+        rows["body_hash"], rows["text_hash"] = records.body_hashes, records.text_hashes
+        rows["url_hash"] = np.fromiter(map(url_hash, records.canonical_urls), np.uint64, len(records))
+        rows["host"] = np.fromiter(map(host_hash, records.canonical_urls), np.uint32, len(records))
+        rows["ordinal"] = np.arange(ordinal, ordinal + len(records))
+        rows["flags"] = record_flags(records)
+        claims, claiming = np.zeros(len(records), np.uint64), np.zeros(len(records), np.bool_)
+        for place, url in enumerate(records.claimed_urls):
+            if url is not None:
+                claims[place], claiming[place] = url_hash(url), True
+        return cls.of_rows(rows, records.evidence, records.keys, claims, claiming)
 
     @classmethod
     def of_entries(cls, entries: Sequence[Entry]) -> "PageColumns":
@@ -81,11 +115,7 @@ class PageColumns:
             claims, claiming = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.bool_)
         sizes = np.fromiter(map(len, packed), np.int64, len(packed))
         evidence = EvidenceColumns.of(np.frombuffer(b"".join(packed), np.uint8), np.cumsum(sizes) - sizes, sizes)
-        marks = (evidence.shingles > 0).astype(np.uint8) * np.uint8(KEYS_MARK)
-        flags = rows["flags"]
-        for channel, mark in zip(CHANNELS, (WORDS_MARK, BODY_MARK), strict=True):
-            marks |= indexed_by(flags, channel).astype(np.uint8) * np.uint8(mark)
-        return cls(rows, packed, keys, evidence, marks, claims, claiming)
+        return cls(rows, packed, keys, evidence, marks_of(rows["flags"], evidence.shingles), claims, claiming)
 
     def __len__(self) -> int:
         """Return the number of pages."""
@@ -106,3 +136,47 @@ class PageColumns:
     def sieves(self) -> npt.NDArray[np.uint64]:
         """The first bits of the sketches: uint64[n, 2]."""
         return self.evidence.sketches[:, : SIEVE_BYTES // 8]
+
+
+def packed_row(sequence: int, page: PreparedPage, ordinal: int) -> bytes:
+    """Return ROW of a page as bytes; a column after another would take ten arrays for a batch of one page."""
+    fingerprint, address = page.fingerprint, page.page.canonical_url
+    return ROW_STRUCT.pack(
+        sequence,
+        fingerprint.words or 0,
+        fingerprint.body or 0,
+        page.body_hash or 0,
+        page.text_hash or 0,
+        url_hash(address),
+        host_hash(address),
+        ordinal,
+        0,
+        0,
+        page_flags(page),
+    )
+
+
+def record_flags(records: RecordColumns) -> npt.NDArray[np.uint8]:
+    """Return what `page_flags` returns of each page."""
+    flags = np.zeros(len(records), np.uint8)
+    for present, flag in _FLAG_OF.items():
+        flags[(records.present & present) != 0] |= flag
+    flags[[reason is None for reason in records.reasons]] |= INDEXED
+    if any(records.evidence):
+        sizes = np.fromiter(map(size_of, records.evidence), np.int64, len(records))
+        flags[(sizes >= LONG) & ((records.present & recorded.BODY_HASH) != 0)] |= BODY_DECIDES
+    return flags
+
+
+@kernel
+def marks_of(flags: npt.NDArray[np.uint8], shingles: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Return what pages are compared by: uint8[n]. flags: as in ROW."""
+    marks = np.zeros(len(flags), np.uint8)
+    for page in range(len(flags)):
+        if shingles[page] > 0:
+            marks[page] |= KEYS_MARK
+        if flags[page] & _WORDS_INDEXED == _WORDS_INDEXED:
+            marks[page] |= WORDS_MARK
+        if flags[page] & _BODY_INDEXED == _BODY_INDEXED:
+            marks[page] |= BODY_MARK
+    return marks

@@ -11,19 +11,20 @@ that were deleted before they were read (`ExpiredRecord`) have one outcome toget
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-
-from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes for a million offsets in a row
+from operator import itemgetter
 
 from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
-from dedup_service.core.decision.decider import Decider, DeciderState, MutablePageNames
+from dedup_service.core.decision.decider import Decider, DeciderState, Decision, MutablePageNames
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries
 from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
+from dedup_service.core.decision.seen_records import SeenRecords
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
     CorrectionRecord,
@@ -39,16 +40,23 @@ from dedup_service.core.log_records import (
     UnreadableRecord,
     UnwrittenRecord,
 )
-from dedup_service.core.page import PreparedPage
+from dedup_service.core.page import Page, PreparedPage
+from dedup_service.core.record_columns import REJECTED, LogPart, PagesInColumns, RecordColumns
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
-__all__ = ["OpenEntries", "Outcome", "Replica", "ReplicaState"]
+__all__ = ["DELETED_UNREAD", "OpenEntries", "Outcome", "Replica", "ReplicaState", "Wanted"]
+
+DELETED_UNREAD = "were deleted before they were read"
+"""How the problem of records that nobody has read ends."""
 
 OpenEntries = Callable[[str, Policy], tuple[EntryStore, EntryTables]]
 """Opens the settled entries of a log, with their tables: (identity of the log, policy in force).
 
 A log has them from its first policy on.
 """
+
+Wanted = Callable[[RecordColumns], Sequence[bool]]
+"""Says of each input record whether its outcome is asked for."""
 
 _MAX_REMOVALS = 1000
 """Removed pages that `take_removals` remembers."""
@@ -124,8 +132,9 @@ class Replica:
         self._open_entries = entries
         self._overrides = Overrides(state.corrections)
         self._candidates: LocalCandidates | None = None
+        self._decisions: Generator[Decision, None, None] | None = None  # of the pages of a batch that come next
         self._removals: deque[tuple[str, str]] = deque(maxlen=_MAX_REMOVALS)
-        self._seen = {source: BitMap64.deserialize(offsets) for source, offsets in state.seen.items()}
+        self._seen = SeenRecords(state.seen)
         self._decider = None if self.policy is None else self._new_decider(self.policy, rows, state.decider)
 
     def __len__(self) -> int:
@@ -171,6 +180,24 @@ class Replica:
             run = list(group)
             for start in range(0, len(run), _BATCH):
                 outcomes += self._apply_run(run[start : start + _BATCH], batch=inputs)
+        return outcomes
+
+    def apply_parts(self, parts: Sequence[LogPart], wanted: Wanted | None = None) -> list[Outcome]:
+        """Apply parts of the log in order and return their outcomes: as `apply_many`, and nothing is made of new pages.
+
+        wanted: of which input records the outcome is asked for; None: of all.
+        """
+        outcomes: list[Outcome] = []
+        for part in parts:
+            if not isinstance(part, RecordColumns):
+                outcome = self.apply(*part)
+                outcomes += [] if outcome is None else [outcome]
+            elif self._decider is None:
+                outcomes += [outcome for row in part.numbered() if (outcome := self.apply(*row)) is not None]
+            else:
+                for start in range(0, len(part), _BATCH):
+                    records = part[start : start + _BATCH]
+                    outcomes += self._apply_columns(records, None if wanted is None else wanted(records))
         return outcomes
 
     def held(self) -> HeldEntries:
@@ -232,7 +259,7 @@ class Replica:
             log=self.log,
             policy=self.policy,
             policy_sequence=self.policy_sequence,
-            seen={source: offsets.serialize() for source, offsets in self._seen.items()},
+            seen=self._seen.state(),
             counts=dict(self.counts),
             corrections=self._overrides.records,
             decider=DeciderState() if self._decider is None else self._decider.state(),
@@ -241,8 +268,12 @@ class Replica:
     def _apply_run(self, run: Sequence[tuple[int, LogRecord]], *, batch: bool) -> list[Outcome | None]:
         if self._decider is None or not batch:
             return [self.apply(sequence, record) for sequence, record in run]
-        with self._decider.batch(self._decided(run)):
+        self._decisions = self._decider.decide_all(self._decided(run))
+        try:
             return [self.apply(sequence, record) for sequence, record in run]
+        finally:
+            self._decisions.close()
+            self._decisions = None
 
     def _decided(self, run: Sequence[tuple[int, LogRecord]]) -> list[tuple[int, PreparedPage]]:
         """Return the pages of a run that are decided: those of this space that have no outcome yet."""
@@ -251,11 +282,96 @@ class Replica:
             if not isinstance(record, PageRecord | RejectedRecord) or record.source in seen:
                 continue
             seen.add(record.source)
-            if record.source.offset in self._seen_of(record.source) or isinstance(record, RejectedRecord):
+            if record.source in self._seen or isinstance(record, RejectedRecord):
                 continue
             if self.policy is not None and record.space_id == self.policy.space_id:
                 decided.append((sequence, record.prepared))
         return decided
+
+    def _apply_columns(self, records: RecordColumns, wanted: Sequence[bool] | None) -> list[Outcome]:
+        """Apply input records; return their outcomes, or those that are wanted."""
+        assert self._decider is not None
+        assert self.policy is not None
+        is_repeated = frozenset(self._seen.add_all(records))
+        others = deque(sorted(is_repeated.union(records.rejected)))  # those that are not decided
+        if records.space_id != self.policy.space_id:
+            others = deque(range(len(records)))
+        decided: Sequence[int] = range(len(records))
+        if others:
+            is_other = frozenset(others)
+            decided = [place for place in decided if place not in is_other]
+        pages = PagesInColumns(records.take(decided) if others else records)
+        outcomes: list[tuple[int, Outcome | None]] = []
+        done = 0
+        with closing(self._decider.decide_runs(pages)) as decisions:
+            for decision in decisions:
+                while others and others[0] < decided[done]:  # in their order, as one by one
+                    outcomes.append(self._not_decided(records, others.popleft(), is_repeated))
+                if isinstance(decision, Decision):
+                    outcomes.append((decided[done], self._decided_page(records, decided[done], decision)))
+                    done += 1
+                else:
+                    outcomes += self._new_pages(records, decided[done : done + decision], wanted)
+                    done += decision
+        outcomes += [self._not_decided(records, place, is_repeated) for place in others]
+        self.sequence = int(records.sequences[-1])
+        outcomes.sort(key=itemgetter(0))
+        return [outcome for place, outcome in outcomes if outcome is not None and (wanted is None or wanted[place])]
+
+    def _new_pages(
+        self, records: RecordColumns, places: Sequence[int], wanted: Sequence[bool] | None
+    ) -> list[tuple[int, Outcome]]:
+        """Name and count unique pages; return the outcomes that are wanted, with their places."""
+        assert self._decider is not None
+        self.counts[VerdictKind.UNIQUE.value] += len(places)
+        first, end = places[0], places[-1] + 1
+        sequences = records.sequences[first:end].tolist()
+        outcomes: list[tuple[int, Outcome]] = []
+        for place in places:
+            sequence, name, url = sequences[place - first], records.ids[place], records.urls[place]
+            self._names.add(sequence, name, url)
+            if wanted is None or wanted[place]:
+                verdict = self._decider.unique_verdict(sequence, name, url)
+                outcomes.append((place, self._outcome(records, place, verdict)))
+        return outcomes
+
+    def _decided_page(self, records: RecordColumns, place: int, decision: Decision) -> Outcome:
+        """Name and count a page that was decided, and return its outcome."""
+        verdict = decision.verdict
+        if decision.kept:
+            self._names.add(verdict.sequence, verdict.id, verdict.url)
+        self._count(verdict)
+        return self._outcome(records, place, verdict, decision.original)
+
+    def _not_decided(
+        self, records: RecordColumns, place: int, is_repeated: Collection[int]
+    ) -> tuple[int, Outcome | None]:
+        """Return the place and outcome of an input record that is rejected, repeated or a page of another space."""
+        sequence, reason = int(records.sequences[place]), records.reasons[place]
+        if place in is_repeated:
+            self.counts["repeated"] += 1
+            return place, None
+        if records.present[place] & REJECTED:
+            self.counts["rejected"] += 1
+            return place, self._no_page(sequence, records.source(place), reason or "")
+        assert self.policy is not None
+        page = records.prepared(place).page
+        verdict = self._foreign(sequence, page, records.space_id, self.policy.space_id)
+        self._count(verdict)
+        return place, self._outcome(records, place, verdict)
+
+    def _outcome(self, records: RecordColumns, place: int, verdict: Verdict, original: int | None = None) -> Outcome:
+        assert self.policy is not None
+        return Outcome(
+            records.source(place),
+            verdict.sequence,
+            records.canonical_urls[place],
+            verdict,
+            None,
+            self.policy.action,
+            title=records.titles[place],
+            original=original,
+        )
 
     def _page(self, sequence: int, record: PageRecord) -> Outcome | None:
         if self._decider is None or self.policy is None:
@@ -267,17 +383,13 @@ class Replica:
             return None
         original: int | None = None
         if record.space_id != self.policy.space_id:
-            verdict = self._foreign(sequence, record, self.policy.space_id)
+            verdict = self._foreign(sequence, record.prepared.page, record.space_id, self.policy.space_id)
         else:
-            decision = self._decider.decide(sequence, record.prepared)
+            decision = self._decision(sequence, record)
             verdict, original = decision.verdict, decision.original
             if decision.kept:
                 self._names.add(sequence, verdict.id, verdict.url)
-        self.counts[verdict.kind.value] += 1
-        if verdict.guard is not None:
-            self.counts[guard_counter(verdict.guard)] += 1
-        if verdict.claim_refused:
-            self.counts[CLAIM_REFUSED] += 1
+        self._count(verdict)
         page = record.prepared.page
         return Outcome(
             record.source,
@@ -290,6 +402,15 @@ class Replica:
             original=original,
         )
 
+    def _decision(self, sequence: int, record: PageRecord) -> Decision:
+        assert self._decider is not None
+        if self._decisions is None:
+            return self._decider.decide(sequence, record.prepared)
+        decision = next(self._decisions)
+        if decision.verdict.sequence != sequence:
+            raise RuntimeError(f"page {decision.verdict.sequence} was decided, {sequence} comes next")
+        return decision
+
     def _rejected(self, sequence: int, record: RejectedRecord) -> Outcome | None:
         if not self._first_time(record.source):
             return None
@@ -299,14 +420,12 @@ class Replica:
     def _expired(self, sequence: int, record: ExpiredRecord) -> Outcome | None:
         """Mark all records of the range as seen; the outcome is that of the first one that was not."""
         source = record.source
-        offsets = self._seen_of(source)
-        missing = BitMap64(range(source.offset, record.end)) - offsets
+        missing = self._seen.add_range(source, record.end)
         if not missing:
             return None
-        offsets |= missing
         self.counts["expired"] += len(missing)
         count = len(missing)
-        problem = f"{count} records up to offset {record.end - 1} were deleted before they were read"
+        problem = f"{count} records up to offset {record.end - 1} {DELETED_UNREAD}"
         first = Source(source.topic, source.partition, missing.min())
         end = record.end if count == record.end - first.offset else None  # others between have their own outcomes
         return replace(self._no_page(sequence, first, problem), end=end)
@@ -323,27 +442,28 @@ class Replica:
                 self._removals.append(("unwritten", self._names.name(sequence)[1]))
                 self._decider.retract(sequence)
 
-    def _seen_of(self, source: Source) -> BitMap64:
-        return self._seen.setdefault((source.topic, source.partition), BitMap64())
-
     def _first_time(self, source: Source) -> bool:
         """Mark an input record as seen; return False if the log had it before."""
-        offsets = self._seen_of(source)
-        if source.offset in offsets:
+        is_new = self._seen.add(source)
+        if not is_new:
             self.counts["repeated"] += 1
-            return False
-        offsets.add(source.offset)
-        return True
+        return is_new
 
-    def _foreign(self, sequence: int, record: PageRecord, space_id: str) -> Verdict:
-        page = record.prepared.page
+    def _count(self, verdict: Verdict) -> None:
+        self.counts[verdict.kind.value] += 1
+        if verdict.guard is not None:
+            self.counts[guard_counter(verdict.guard)] += 1
+        if verdict.claim_refused:
+            self.counts[CLAIM_REFUSED] += 1
+
+    def _foreign(self, sequence: int, page: Page, space: str, own_space: str) -> Verdict:
         return Verdict(
             sequence=sequence,
             id=page.id,
             url=page.url,
             kind=VerdictKind.UNDECIDED,
-            space=record.space_id,
-            reason=f"made in space {record.space_id}, this log is of {space_id}",
+            space=space,
+            reason=f"made in space {space}, this log is of {own_space}",
         )
 
     def _retract(self, url: str, cause: str) -> None:

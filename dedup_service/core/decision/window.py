@@ -17,7 +17,7 @@ Invariant: the answer is a function of the entries that are in the window, in an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ __all__ = ["Comparison", "Unsettled", "Window", "YoungPlaces"]
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
 _FIRST_ROWS = 64
+_HASHES = ("url_hash", "text_hash", "body_hash")
 _TILE = 128
 """Rows that are compared with all pages of a batch before the next ones: 32 KiB of sketches."""
 
@@ -45,6 +46,8 @@ _FIRST_TILES = 1
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
+
+_NO_PLACES, _NOT_ANY = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,8 +115,10 @@ class Window:
         self._fingerprints = np.empty((len(CHANNELS), _FIRST_ROWS), np.uint64)
         self._marks = np.empty(_FIRST_ROWS, np.uint8)
         self._records = np.zeros(_FIRST_ROWS, ROW)
-        # Two fields of the records again: a search in a field of records would copy it first.
+        # Fields of the records again: a search in a field of records would copy it first.
         self._sequences, self._ordinals = np.zeros(_FIRST_ROWS, np.int64), np.zeros(_FIRST_ROWS, np.int64)
+        self._hashes = np.zeros((len(_HASHES), _FIRST_ROWS), np.uint64)
+        self._flags = np.zeros(_FIRST_ROWS, np.uint8)
         self._live = np.zeros(_FIRST_ROWS, np.bool_)
         self._numbers = np.full(_FIRST_ROWS, -1, np.int64)
         self._packed: list[bytes] = [b""] * _FIRST_ROWS
@@ -181,8 +186,18 @@ class Window:
         self._marks[rows], self._live[rows], self._numbers[rows] = pages.marks, False, -1
         self._records[rows] = pages.rows
         self._sequences[rows], self._ordinals[rows] = pages.rows["sequence"], pages.rows["ordinal"]
+        for name, hashes in zip(_HASHES, self._hashes, strict=True):
+            hashes[rows] = pages.rows[name]
+        self._flags[rows] = pages.rows["flags"]
         self._packed[rows], self._keys[rows] = pages.packed, pages.keys
         self._announced = len(pages)
+
+    def keep_all(self, first: int, count: int) -> None:
+        """Keep so many of the pages announced, from number `first` on; their ordinals are larger than any before."""
+        rows = range(self._end + first, self._end + first + count)
+        self._kept += rows
+        self._live[rows.start : rows.stop] = True
+        self._young += count
 
     def keep(self, page: int, *, live: bool = True) -> None:
         """Keep page number `page` of those announced; its ordinal is larger than any before."""
@@ -194,16 +209,19 @@ class Window:
 
     def finish(self) -> None:
         """Close up the places of pages of the batch that were not kept."""
+        if not self._announced:
+            return
         first, end = self._end, self._end + self._announced
         self._announced, kept, self._kept = 0, self._kept, []
         self._end += len(kept)
         if self._end == end:
             return
-        rows, moved = slice(first, self._end), np.array(kept, np.int64)
-        self._columns.move(moved, self._columns, first)
-        moving = (self._fingerprints, self._sieves, self._marks, self._live)
-        for array in (*moving, self._records, self._sequences, self._ordinals):
-            array[..., rows] = array[..., moved]
+        if kept:
+            rows, moved = slice(first, self._end), np.array(kept, np.int64)
+            self._columns.move(moved, self._columns, first)
+            moving = (self._fingerprints, self._sieves, self._marks, self._live, self._hashes, self._flags)
+            for array in (*moving, self._records, self._sequences, self._ordinals):
+                array[..., rows] = array[..., moved]
         for values in (self._packed, self._keys):
             values[first:end] = [*(values[row] for row in kept), *[b""] * (end - self._end)]
 
@@ -213,7 +231,8 @@ class Window:
         if row is None:
             raise KeyError(sequence)
         self._live[row], self._packed[row] = False, b""
-        self._records["flags"][row] &= ~np.uint8(BODY_DECIDES)
+        for flags in (self._records["flags"], self._flags):
+            flags[row] &= ~np.uint8(BODY_DECIDES)
         self._young -= 1
 
     def forget(self, entry: Entry) -> None:
@@ -239,21 +258,13 @@ class Window:
 
     def equal(self, pages: PageColumns) -> YoungPlaces:
         """Return where the hashes of pages are that were announced, in entries and pages before each."""
-        first = self._first + self._settled
-        records = self._records[self._settled : self._end + len(pages)]
-        own = self._end - self._settled
-        texts, bodies = ((records["flags"] & np.uint8(flag)) != 0 for flag in (TEXT_HASH, BODY_DECIDES))
-        every = np.ones(len(records), np.bool_)
-
-        def places(values: npt.NDArray[Any], asked: Mask, name: str, there: Mask) -> EqualRows:
-            found = equal_rows(values, asked, records[name], there, own)
-            return EqualRows(found.offsets, found.rows + first)
-
+        urls, texts, bodies = self._hashes[:, self._end : self._end + len(pages)]
+        every = np.ones(len(pages), np.bool_)
         return YoungPlaces(
-            places(pages.rows["url_hash"], every[own:], "url_hash", every),
-            places(pages.claims, pages.claiming, "url_hash", every),
-            places(pages.rows["text_hash"], texts[own:], "text_hash", texts),
-            places(pages.rows["body_hash"], bodies[own:], "body_hash", bodies),
+            self._equal(urls, every, 0, 0),
+            self._equal(pages.claims, pages.claiming, 0, 0),
+            self._equal(texts, every, 1, TEXT_HASH),
+            self._equal(bodies, every, 2, BODY_DECIDES),
         )
 
     def live(self, places: Places, limit: int) -> list[Entry]:
@@ -261,18 +272,21 @@ class Window:
         rows = places - self._first
         return [self._entry(row) for row in rows[self._live[rows]][:limit].tolist()]
 
-    def compare(self, pages: PageColumns, min_jaccard: float, radii: tuple[int | None, int | None]) -> Comparison:
+    def compare(
+        self, marks: npt.NDArray[np.uint8], min_jaccard: float, radii: tuple[int | None, int | None]
+    ) -> Comparison:
         """Compare the pages of the batch that was announced with those before each, pages of the batch included.
 
-        pages: marks may be fewer than announced. radii: of words and body; None: that channel is not compared.
+        marks: of the pages, uint8[n], perhaps fewer than announced. radii: of words and body; None: that channel is not
+        compared.
         """
-        room = (1 + _FIRST_TILES) * _TILE * len(pages)
+        room = (1 + _FIRST_TILES) * _TILE * len(marks)
         found = _Found(np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.uint8))
-        passed, progress = np.zeros(len(pages), np.int64), np.array([self._start, 0], np.int64)
+        passed, progress = np.zeros(len(marks), np.int64), np.array([self._start, 0], np.int64)
         words, body = (-1 if radius is None else radius for radius in radii)
         while True:
             _compare_tiles(
-                pages.marks,
+                marks,
                 self._end,
                 self._columns.sketches,
                 self._sieves,
@@ -287,12 +301,14 @@ class Window:
                 progress,
             )
             row, count = progress.tolist()
-            if row >= self._end + len(pages):
+            if row >= self._end + len(marks):
                 break
             found = _Found(*(np.concatenate([array, np.empty_like(array)]) for array in found))
+        if not count:
+            return Comparison(np.zeros(len(marks) + 1, np.int64), _NO_PLACES, _NOT_ANY, _NOT_ANY, passed)
         order = np.argsort(found.pages[:count], kind="stable")
         by = found.flags[order]
-        offsets = np.searchsorted(found.pages[order], np.arange(len(pages) + 1))
+        offsets = np.searchsorted(found.pages[order], np.arange(len(marks) + 1))
         places = found.rows[order] + self._first
         return Comparison(offsets, places, (by & 1).astype(bool), (by & 2).astype(bool), passed)
 
@@ -304,6 +320,13 @@ class Window:
         rows = places - self._first
         rows = rows[(self._marks[rows] & KEYS_MARK) != 0]
         return self._columns.similar(rows, evidence, common, min_jaccard) + self._first
+
+    def _equal(self, values: npt.NDArray[np.uint64], asked: Mask, column: int, flag: int) -> EqualRows:
+        """Return where the hashes of pages are in a column of _HASHES, among rows that have a flag."""
+        rows = slice(self._settled, self._end + len(values))
+        own = self._end - self._settled
+        found = equal_rows(values, asked, self._hashes[column, rows], self._flags[rows], flag, own)
+        return EqualRows(found.offsets, found.rows + (self._first + self._settled)) if len(found.rows) else found
 
     def _row_of(self, sequence: int) -> int | None:
         """Return the number of the live entry at `sequence` that is not settled, or None."""
@@ -333,6 +356,7 @@ class Window:
         self._marks, self._live = _moved(self._marks, used, size), _moved(self._live, used, size)
         self._records, self._numbers = _moved(self._records, used, size), _moved(self._numbers, used, size)
         self._sequences, self._ordinals = _moved(self._sequences, used, size), _moved(self._ordinals, used, size)
+        self._hashes, self._flags = _moved(self._hashes, used, size), _moved(self._flags, used, size)
         self._packed = [*self._packed[used], *[b""] * (size - count)]
         self._keys = [*self._keys[used], *[b""] * (size - count)]
         self._first += self._start
@@ -378,8 +402,12 @@ def _compare_tiles(
             own = end + page
             stop = min(start + _TILE, own)
             before = tile[: stop - start]
-            mark_equal(sieves[0, start:stop], sieves[1, start:stop], sieves[:, own], most_differing, before)
-            mark_near(fingerprints[0, start:stop], fingerprints[0, own], words, np.uint8(WORDS_MARK), before)
+            if page_marks[page] & KEYS_MARK:
+                mark_equal(sieves[0, start:stop], sieves[1, start:stop], sieves[:, own], most_differing, before)
+            else:
+                before[:] = 0
+            if words >= 0:
+                mark_near(fingerprints[0, start:stop], fingerprints[0, own], words, np.uint8(WORDS_MARK), before)
             if body >= 0:
                 mark_near(fingerprints[1, start:stop], fingerprints[1, own], body, np.uint8(BODY_MARK), before)
             mask_marks(marks[start:stop], page_marks[page], before)

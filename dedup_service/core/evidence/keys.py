@@ -12,10 +12,10 @@ permutation hashing", NIPS 2012 (one hash function, divided into parts).
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import mix64_in_kernel
 
-__all__ = ["LEVELS", "MAX_LEVELS", "PARTS", "min_hash_keys", "packed_keys", "unpacked_keys"]
+__all__ = ["LEVELS", "MAX_LEVELS", "PARTS", "min_hash_keys", "packed_keys", "packed_keys_of", "unpacked_keys"]
 
 PARTS = 8
 """Parts of a page's shingles."""
@@ -27,8 +27,10 @@ MAX_LEVELS = 32
 """Limit of `levels`: a record of the log has 32 bytes for each."""
 
 _S61, _S3, _S32 = np.uint64(61), np.uint64(3), np.uint64(32)
-_NO_BOUND = np.uint64(1 << 32)
+_NONE = np.uint64(1 << 32)
 _SEED = np.uint64(0x5851F42D4C957F2D)
+_WANTED = 3
+"""Keys of a part that are looked at first, for each level."""
 
 
 @kernel
@@ -37,35 +39,67 @@ def min_hash_keys(shingles: npt.NDArray[np.uint64], levels: int) -> npt.NDArray[
 
     Each row ascends; 0, which is no key, follows the last key of a part with fewer shingles.
     """
-    best = np.zeros((PARTS, levels), dtype=np.uint32)
-    count = np.zeros(PARTS, dtype=np.int64)
-    largest = np.full(PARTS, _NO_BOUND, dtype=np.uint64)
     values = np.empty(len(shingles), dtype=np.uint64)
     for i in range(len(shingles)):  # a loop of its own, which the compiler vectorises
         values[i] = mix64_in_kernel(shingles[i] ^ _SEED)
+    # Keys are uniform, so larger ones than this are hardly ever among the smallest; if a part has too few below, all
+    # are looked at (less than one page in a hundred).
+    wanted = _WANTED * PARTS * levels
+    bound = _NONE // np.uint64(max(len(values), 1)) * np.uint64(wanted) if wanted < len(values) else _NONE
+    rows = _smallest(_below(values, bound), levels)
+    if bound < _NONE and rows[:, levels - 1].max() == _NONE:
+        rows = _smallest(values, levels)
+    keys = np.empty((PARTS, levels), dtype=np.uint32)
+    for part in range(PARTS):
+        for level in range(levels):
+            keys[part, level] = rows[part, level] if rows[part, level] != _NONE else np.uint64(0)
+    return keys
+
+
+@kernel_inline
+def _key(value: np.uint64) -> np.uint64:
+    """Return the key of a mixed hash, which the three bits above it are not part of: 1 to 2**32 - 1."""
+    return max((value << _S3) >> _S32, np.uint64(1))
+
+
+@kernel_inline
+def _below(values: npt.NDArray[np.uint64], bound: np.uint64) -> npt.NDArray[np.uint64]:
+    """Return the mixed hashes whose keys are below a bound. There are no branches, since none could be predicted."""
+    kept = np.empty(len(values), dtype=np.uint64)
+    count = 0
     for value in values:
-        part = np.int64(value >> _S61)
-        key = max(np.uint32((value << _S3) >> _S32), np.uint32(1))
-        if np.uint64(key) >= largest[part]:
+        kept[np.uint64(count)] = value
+        count += int(_key(value) < bound)
+    return kept[:count]
+
+
+@kernel
+def _smallest(values: npt.NDArray[np.uint64], levels: int) -> npt.NDArray[np.uint64]:
+    """Return the smallest different keys of each part: uint64[PARTS, levels], _NONE where there are no more."""
+    rows = np.full((PARTS, levels), _NONE, dtype=np.uint64)
+    for value in values:
+        key, row = _key(value), rows[value >> _S61]
+        if key >= row[levels - 1]:
             continue
-        found = count[part]
-        place = found
-        while place > 0 and best[part, place - 1] > key:
-            place -= 1
-        if place > 0 and best[part, place - 1] == key:
-            continue
-        for later in range(min(found, levels - 1), place, -1):
-            best[part, later] = best[part, later - 1]
-        best[part, place] = key
-        count[part] = min(found + 1, levels)
-        if count[part] == levels:
-            largest[part] = np.uint64(best[part, levels - 1])
-    return best
+        is_known = False
+        for level in range(levels):
+            is_known |= row[level] == key
+        if not is_known:
+            for level in range(levels):
+                row[level], key = min(row[level], key), max(row[level], key)
+    return rows
 
 
 def packed_keys(keys: npt.NDArray[np.uint32]) -> bytes:
     """Return keys uint32[PARTS, levels] as bytes, little-endian; b"" without any key."""
-    return keys.astype("<u4", copy=False).tobytes() if keys.any() else b""
+    return packed_keys_of(keys[None])[0]
+
+
+def packed_keys_of(keys: npt.NDArray[np.uint32]) -> list[bytes]:
+    """Return the keys of n pages, uint32[n, PARTS, levels], each as `packed_keys` does."""
+    packed, size = keys.astype("<u4", copy=False).tobytes(), keys[0].nbytes if len(keys) else 0
+    has_any: list[bool] = keys.any(axis=(1, 2)).tolist()  # type: ignore[assignment]
+    return [packed[size * page : size * (page + 1)] if has else b"" for page, has in enumerate(has_any)]
 
 
 def unpacked_keys(packed: bytes, levels: int) -> npt.NDArray[np.uint32]:

@@ -18,24 +18,31 @@ import numpy.typing as npt
 from dedup_service.core.evidence.numbers import CHARACTERS, figures_digest, numbers_of, sampled_numbers
 from dedup_service.core.evidence.sentences import ENDS, sentence_values
 from dedup_service.core.evidence.sketch import BINS, SKETCH_BYTES, sketch
-from dedup_service.core.kernels import kernel, long_kernel, popcount
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, popcount
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import PLANE, is_letter_above, letter_table
+from dedup_service.core.text.normalise import PLANE, code_points, is_letter_above, letter_table
 
 __all__ = [
     "MAX_NUMBERS",
+    "MAX_PACKED",
     "MAX_SENTENCES",
     "MAX_TERMS",
     "SHINGLE",
     "Evidence",
     "equal_sketch_bits",
+    "header_of",
     "pack_evidence",
     "read_columns",
+    "read_numbers",
+    "read_sentences",
+    "read_terms",
     "size_of",
+    "sketch_difference",
     "sketch_of",
     "sketches_of",
     "term_bytes",
+    "write_evidence",
 ]
 
 SHINGLE = 5
@@ -51,9 +58,11 @@ _REST_AT = _SKETCH_AT + SKETCH_BYTES
 # Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
 _UNSPACED_FROM = 0x0E00
 _NOTHING = (0,) * 10
-_SHINGLES_AT, _COUNTS_AT = 8, 28
+_SHINGLES_AT, _FIGURES_AT, _COUNTS_AT = 8, 20, 28
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
+MAX_PACKED = _REST_AT + MAX_SENTENCES * _BYTES_A_SENTENCE + MAX_TERMS * _BYTES_A_TERM + MAX_NUMBERS * _BYTES_A_NUMBER
+"""Bytes of packed evidence without metadata, at most."""
 
 
 def pack_evidence(
@@ -73,44 +82,64 @@ def pack_evidence(
         return b""
     if shingles is None:
         shingles = distinct_ngrams(letters, SHINGLE)
-    code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    counts, figures, bits, values, units, sentences = _of_body(letters, shingles, code_points, CHARACTERS, ENDS)
-    terms = title_terms(np.frombuffer(title.encode("utf-32-le"), np.uint32), letter_table())
-    header = _HEADER.pack(len(letters), *counts, figures, len(values), len(sentences), len(terms), len(metadata))
-    parts = (header, *(part.tobytes() for part in (bits, sentences, terms, values, units)), metadata)
-    return b"".join(parts)
+    written = np.empty(MAX_PACKED, np.uint8)
+    texts = code_points(title), code_points(folded)
+    size = write_evidence(*texts, letters, shingles, len(metadata), CHARACTERS, ENDS, letter_table(), written)
+    return written[:size].tobytes() + metadata
 
 
 @kernel
-def _of_body(
+def write_evidence(
+    title: npt.NDArray[np.uint32],
+    body: npt.NDArray[np.uint32],
     letters: npt.NDArray[np.uint32],
     shingles: npt.NDArray[np.uint64],
-    code_points: npt.NDArray[np.uint32],
+    metadata: int,
     characters: npt.NDArray[np.uint8],
     ends: npt.NDArray[np.uint8],
-) -> tuple[
-    tuple[int, int, int, int],
-    np.uint64,
-    npt.NDArray[np.uint8],
-    npt.NDArray[np.uint16],
-    npt.NDArray[np.uint8],
-    npt.NDArray[np.uint32],
-]:
-    """Return the size and the counts of shingles, numbers and sentences of a body, then what is kept.
+    letter_table: npt.NDArray[np.bool_],
+    written: npt.NDArray[np.uint8],
+) -> int:
+    """Write packed evidence up to its metadata into `written`, uint8[MAX_PACKED], and return how many bytes there are.
 
-    Kept are the digest of the figures, the bits of the sketch, and samples of numbers
-    (values and units) and of sentences.
+    title, body: code points of the folded texts, uint32[n] each. letters, shingles: as of `pack_evidence`. metadata:
+    how many bytes it has. characters, ends: CHARACTERS and ENDS. letter_table: `normalise.letter_table()`.
     """
-    bits = sketch(shingles)
-    values, units = numbers_of(code_points, characters)
+    values, units = numbers_of(body, characters)
     kept_values, kept_units = sampled_numbers(values, units, MAX_NUMBERS)
-    sentences = sentence_values(code_points, ends)
+    sentences = sentence_values(body, ends)
+    kept_sentences = sentences[:MAX_SENTENCES]
+    terms = title_terms(title, letter_table)
     alphabetic = 0
     for letter in letters:
         alphabetic += letter < np.uint32(_UNSPACED_FROM)
     size = len(letters) - alphabetic + alphabetic * 8 // 15
-    counts = (size, len(shingles), len(values), len(sentences))
-    return counts, figures_digest(values, units), bits, kept_values, kept_units, sentences[:MAX_SENTENCES]
+    at = 0
+    for number in (len(letters), size, len(shingles), len(values), len(sentences)):
+        at = put(written, at, np.uint64(number), 4)
+    at = put(written, at, figures_digest(values, units), 8)
+    for number in (len(kept_values), len(kept_sentences), len(terms)):
+        at = put(written, at, np.uint64(number), 1)
+    at = put(written, at, np.uint64(metadata), 2)
+    for byte in sketch(shingles):
+        at = put(written, at, np.uint64(byte), 1)
+    for sentence in kept_sentences:
+        at = put(written, at, np.uint64(sentence), 4)
+    for term in terms:
+        at = put(written, at, np.uint64(term), 2)
+    for value in kept_values:
+        at = put(written, at, np.uint64(value), 2)
+    for unit in kept_units:
+        at = put(written, at, np.uint64(unit), 1)
+    return at
+
+
+@kernel_inline
+def put(written: npt.NDArray[np.uint8], at: int, number: np.uint64, size: int) -> int:
+    """Write a number in `size` bytes, and return where they end."""
+    for byte in range(size):
+        written[at + byte] = np.uint8(number >> np.uint64(8 * byte))
+    return at + size
 
 
 @kernel
@@ -197,6 +226,84 @@ def read_columns(
         counts[piece] = values
         sketches[piece] = packed[start + _SKETCH_AT : start + _REST_AT]
         sentences[piece, : 4 * values] = packed[start + _REST_AT : start + _REST_AT + 4 * values]
+
+
+# Steps of a loop that reads the evidence of one page, as `Evidence` does.
+
+
+@kernel_inline
+def little_endian(packed: npt.NDArray[np.uint8], start: int, size: int) -> np.uint64:
+    """Return the number in `size` bytes."""
+    value = np.uint64(0)
+    for byte in range(size):
+        value |= np.uint64(packed[start + byte]) << np.uint64(8 * byte)
+    return value
+
+
+@kernel_inline
+def header_of(packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64]) -> np.uint64:
+    """Write what the header says into header: int64[9], and return the digest of the figures.
+
+    These are letters, size, shingles, numbers and sentences of the page, then how many numbers, sentences and terms its
+    evidence has, and bytes of metadata. All are 0 for empty or invalid evidence.
+    """
+    header[:] = 0
+    if len(packed) < _REST_AT:
+        return np.uint64(0)
+    numbers, sentences = np.int64(packed[_COUNTS_AT]), np.int64(packed[_COUNTS_AT + 1])
+    terms, metadata = np.int64(packed[_COUNTS_AT + 2]), np.int64(little_endian(packed, _COUNTS_AT + 3, 2))
+    values = _BYTES_A_NUMBER * numbers + _BYTES_A_SENTENCE * sentences + _BYTES_A_TERM * terms
+    if len(packed) != _REST_AT + values + metadata:
+        return np.uint64(0)
+    for field in range(5):
+        header[field] = np.int64(little_endian(packed, 4 * field, 4))
+    header[5], header[6], header[7], header[8] = numbers, sentences, terms, metadata
+    return little_endian(packed, _FIGURES_AT, 8)
+
+
+@kernel_inline
+def sketch_difference(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> int:
+    """Return how many bits of two sketches differ. Both pages' evidence is valid."""
+    differing = 0
+    for word in range(SKETCH_BYTES // 8):
+        at = _SKETCH_AT + 8 * word
+        differing += popcount(little_endian(one, at, 8) ^ little_endian(other, at, 8))
+    return differing
+
+
+@kernel_inline
+def read_sentences(
+    packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64], values: npt.NDArray[np.uint32]
+) -> bool:
+    """Write the sentences into values: uint32[256]; return whether they ascend and are distinct."""
+    ascend = True
+    for place in range(header[6]):
+        values[place] = np.uint32(little_endian(packed, _REST_AT + _BYTES_A_SENTENCE * place, 4))
+        ascend = ascend and (place == 0 or values[place - 1] < values[place])
+    return ascend
+
+
+@kernel_inline
+def read_terms(packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64], values: npt.NDArray[np.uint32]) -> bool:
+    """Write the terms into values: uint32[256]; return whether they ascend and are distinct."""
+    start = _REST_AT + _BYTES_A_SENTENCE * header[6]
+    ascend = True
+    for place in range(header[7]):
+        values[place] = np.uint32(little_endian(packed, start + _BYTES_A_TERM * place, 2))
+        ascend = ascend and (place == 0 or values[place - 1] < values[place])
+    return ascend
+
+
+@kernel_inline
+def read_numbers(packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64], values: npt.NDArray[np.uint32]) -> bool:
+    """Write the numbers, value << 8 | unit, into values: uint32[256]; return whether they ascend; some may be equal."""
+    units = _REST_AT + _BYTES_A_SENTENCE * header[6] + _BYTES_A_TERM * header[7] + 2 * header[5]
+    ascend = True
+    for place in range(header[5]):
+        value = little_endian(packed, units - 2 * (header[5] - place), 2)
+        values[place] = np.uint32(value << np.uint64(8)) | np.uint32(packed[units + place])
+        ascend = ascend and (place == 0 or values[place - 1] <= values[place])
+    return ascend
 
 
 @long_kernel

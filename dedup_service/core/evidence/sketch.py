@@ -13,7 +13,7 @@ hashing", WWW 2010.
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["BINS", "SKETCH_BYTES", "estimated_jaccard", "sketch"]
@@ -22,92 +22,71 @@ BINS = 2048
 SKETCH_BYTES = BINS // 8
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-_S53 = np.uint64(53)
+_S53, _S56, _LOW53 = np.uint64(53), np.uint64(56), np.uint64((1 << 53) - 1)
 _BIT = np.uint64(1)
-_MANY = 160  # values and empty bins, from which code without branches is faster than mispredicted branches
+_FILLED_AFTER = 13 * BINS // 2
+"""Values after which it is worth looking whether a bin is still empty: most sets need 7 to 10 times BINS."""
+
+_PACK = np.uint64(0x0102040810204080)
+"""Multiplied by a word of eight bytes that are 0 or 1, gives them as bits of the highest byte."""
 
 
 @kernel
 def sketch(shingles: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
     """Return the bits, uint8[256], of the distinct hashes uint64[n]; without shingles all are 0."""
-    bits = np.zeros(BINS // 8, dtype=np.uint8)
     if len(shingles) == 0:
-        return bits
-    # A bin takes values below its bound: _EMPTY if it is empty, 0 if an earlier round filled it.
-    bound = np.full(BINS, _EMPTY, dtype=np.uint64)
+        return np.zeros(SKETCH_BYTES, dtype=np.uint8)
     minima = np.full(BINS, _EMPTY, dtype=np.uint64)
-    values = np.empty(len(shingles), dtype=np.uint64)
-    empty = BINS
-    seed = np.uint64(0)
-    for number in range(2 * BINS):
-        seed += GAMMA
-        _hash_all(shingles, seed, values)
-        if number >= BINS:
-            empty -= _fill_one(number - BINS, values.min(), bound, minima)
-        elif len(values) >= _MANY and empty >= _MANY:
-            empty = _fill_many(values, bound, minima)
-        else:
-            empty -= _fill_few(values, bound, minima)
-        if empty == 0:
-            break
-    for first in range(0, BINS, 8):
-        byte = np.uint64(0)
-        for bit in range(8):
-            byte |= (minima[first + bit] & _BIT) << np.uint64(bit)
-        bits[first >> 3] = np.uint8(byte)
+    if not _fill_by_rounds(shingles, minima):
+        _fill_rest(shingles, minima)
+    lowest = np.empty(BINS, dtype=np.uint8)
+    for i in range(BINS):
+        lowest[i] = minima[i] & _BIT
+    words = lowest.view(np.uint64)
+    bits = np.empty(SKETCH_BYTES, dtype=np.uint8)
+    for i in range(SKETCH_BYTES):
+        bits[i] = np.uint8((words[i] * _PACK) >> _S56)
     return bits
 
 
-@kernel
-def _hash_all(shingles: npt.NDArray[np.uint64], seed: np.uint64, values: npt.NDArray[np.uint64]) -> None:
-    """Set values uint64[n] to the hashes of one round. A separate loop, which the compiler can vectorise."""
-    for i in range(len(shingles)):
-        values[i] = mix64_in_kernel(shingles[i] + seed)
+@kernel_inline
+def _fill_by_rounds(shingles: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> bool:
+    """Fill bins with hash values in BINS rounds at most, and return whether none is empty: uint64[BINS].
 
-
-@kernel
-def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
-    """Fill bins with the values, and return how many are still empty.
-
-    There are no branches, since none could be predicted.
+    The upper bits of a value choose its bin, so what is stored has the number of the round there: the smallest is of
+    the first round that reached the bin, and further rounds change nothing. There are no branches, since none could
+    be predicted.
     """
-    for i in range(len(values)):
-        index = np.int64(values[i] >> _S53)
-        bound[index] = min(bound[index], values[i])
-    empty = 0
+    values = np.empty(len(shingles), dtype=np.uint64)
+    seed = np.uint64(0)
+    for number in range(BINS):
+        seed += GAMMA
+        for i in range(len(shingles)):  # a loop of its own, which the compiler vectorises
+            values[i] = mix64_in_kernel(shingles[i] + seed)
+        of_round = np.uint64(number) << _S53
+        for i in range(len(shingles)):
+            value = values[np.uint64(i)]
+            place = value >> _S53
+            minima[place] = min(minima[place], (value & _LOW53) | of_round)
+        if (number + 1) * len(shingles) >= _FILLED_AFTER:
+            empty = 0
+            for i in range(BINS):
+                empty += minima[i] == _EMPTY
+            if empty == 0:
+                return True
+    return False
+
+
+@kernel_inline
+def _fill_rest(shingles: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> None:
+    """Fill each bin that is still empty with the smallest value of a round of its own."""
     for i in range(BINS):
-        filled = bound[i] != _EMPTY
-        minima[i] = bound[i] if filled and bound[i] != np.uint64(0) else minima[i]
-        bound[i] = np.uint64(0) if filled else _EMPTY
-        empty += not filled
-    return empty
-
-
-@kernel
-def _fill_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
-    """Fill bins with the values, and return how many were empty. Only these few are visited again."""
-    filled = np.empty(min(len(values), BINS), dtype=np.int64)
-    new = 0
-    for i in range(len(values)):
-        index = np.int64(values[i] >> _S53)
-        if values[i] < bound[index]:
-            if bound[index] == _EMPTY:
-                filled[new] = index
-                new += 1
-            bound[index] = values[i]
-    for i in range(new):
-        minima[filled[i]] = bound[filled[i]]
-        bound[filled[i]] = np.uint64(0)
-    return new
-
-
-@kernel
-def _fill_one(index: int, value: np.uint64, bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
-    """Fill one bin if it is empty, and return how many bins were filled."""
-    if bound[index] != _EMPTY:
-        return 0
-    minima[index], bound[index] = value, np.uint64(0)
-    return 1
+        if minima[i] == _EMPTY:
+            seed = np.uint64(BINS + i + 1) * GAMMA
+            smallest = _EMPTY
+            for shingle in shingles:
+                smallest = min(smallest, mix64_in_kernel(shingle + seed))
+            minima[i] = smallest
 
 
 def estimated_jaccard(a: bytes, b: bytes) -> float:

@@ -16,7 +16,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sentences import ENDS, sentences_in_order
-from dedup_service.core.text.normalise import fold
+from dedup_service.core.text.normalise import code_points, fold
 
 __all__ = ["Spans", "common_of_pair", "host_spans", "sentence_places"]
 
@@ -64,7 +64,7 @@ def sentence_places(text: str) -> tuple[Values, Places]:
 
 
 def _sentences_of_line(line: str) -> tuple[Values, Places]:
-    values, letters, count = sentences_in_order(_code_points(fold(line)), ENDS)
+    values, letters, count = sentences_in_order(code_points(fold(line)), ENDS)
     ends = np.cumsum([_letters_alone(character) for character in line])
     if len(ends) and ends[-1] != count:
         return values, np.tile((0, len(line)), (len(values), 1))
@@ -74,8 +74,4 @@ def _sentences_of_line(line: str) -> tuple[Values, Places]:
 @lru_cache(maxsize=1 << 14)
 def _letters_alone(character: str) -> int:
     """Return how many letters a character has once it is folded."""
-    return int(sentences_in_order(_code_points(fold(character)), ENDS)[2])
-
-
-def _code_points(folded: str) -> npt.NDArray[np.uint32]:
-    return np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return int(sentences_in_order(code_points(fold(character)), ENDS)[2])

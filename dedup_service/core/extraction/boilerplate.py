@@ -1,36 +1,35 @@
 """Parse a page to one lxml tree for all later steps, and remove lists of links and empty elements.
 
-Parsing: the text is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration.
-Control characters, raw or as references, are removed from the bytes first: lxml refuses to write them, and
-trafilatura gives up on a page with them. Attributes of a tag with too many are cut (`crowded_tags`). libxml2
-chooses the class of the elements, instead of Python, which lxml.html would ask for every element: that would be a
-fifth of extraction's time.
+Parsing: the page is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration.
+Control characters are removed from the bytes first (`control_characters`), and attributes of a tag with too many
+are cut (`crowded_tags`). libxml2 chooses the class of the elements, instead of Python, which lxml.html would ask for
+every element: that would be a fifth of extraction's time.
 
 Pruning: "related articles", rankings and menus, which trafilatura's fast mode leaves in the text of many
 news pages, make two different articles of one site alike, and two copies of one article on different sites
-unlike. One walk, bottom-up, removes a block if it has at least two links and either nearly all of its text
-is link text, or half of it is and no run of text outside links is as long as a sentence. A block with the
-article has long runs of text, so it stays. Elements without text, scripts and form controls are removed too,
-and inline markup is unwrapped: each element costs some 20 XPath tests later. Measured:
+unlike. A block is removed if it has at least two links and either nearly all of its text is link text, or half of it
+is and no run of text outside links is as long as a sentence. A block with the article has long runs of text, so it
+stays. Elements without text, scripts and form controls are removed too, and inline markup is unwrapped: each element
+costs some 20 XPath tests later. lxml lists the elements with their texts, and a compiled loop adds the numbers up
+(`link_lists`); with a Python call for each element, pruning took one and a half times as long. Measured:
 docs/adr/0006-extraction.md.
 """
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 
+import numpy as np
+import numpy.typing as npt
 from lxml import etree
 from lxml.html import HtmlElement
 
+from dedup_service.core.extraction.control_characters import without_control_characters
 from dedup_service.core.extraction.crowded_tags import without_crowded_tags
+from dedup_service.core.extraction.link_lists import BLOCK, LINK, SEPARATOR, removable
 
 __all__ = ["BINARY", "parse", "prune", "remove"]
 
-CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r"))
-NONCHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")  # U+FFFE, U+FFFF
-_CONTROL_REFERENCE = re.compile(
-    rb"&#(?:0*(?:[0-8]|1[124-9]|2[0-9]|3[01]|6553[45])(?![0-9])|[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F]|[fF]{3}[efEF])(?![0-9a-fA-F]));?"
-)
 # Formats that servers send as HTML, by their first bytes.
 BINARY = {
     b"%PDF-": "PDF",
@@ -53,23 +52,16 @@ def _parser() -> etree.HTMLParser[HtmlElement]:
     return parser
 
 
-def parse(text: str) -> HtmlElement | None:
-    """Return the root element, or None if the text has no element.
+def parse(page: bytes) -> HtmlElement | None:
+    """Return the root element of a page in UTF-8, or None if it has no element.
 
-    Raises etree.LxmlError if libxml2 refuses the text.
+    Raises etree.LxmlError if libxml2 refuses the page.
     """
-    data = without_crowded_tags(_without_control_characters(text.encode("utf-8", "replace")))
+    data = without_crowded_tags(without_control_characters(page))
     if not data.strip():
         return None
     root = etree.fromstring(data, parser=_parser())
     return root if isinstance(root, HtmlElement) else None
-
-
-def _without_control_characters(data: bytes) -> bytes:
-    data = data.translate(None, CONTROL_BYTES)
-    for sequence in NONCHARACTERS:
-        data = data.replace(sequence, b"")
-    return _CONTROL_REFERENCE.sub(b"", data) if b"&#" in data else data
 
 
 def remove(elements: Iterable[HtmlElement]) -> None:
@@ -96,11 +88,6 @@ def remove(elements: Iterable[HtmlElement]) -> None:
 
 
 JSON_LD = "application/ld+json"
-LINK_SHARE = 0.5
-FARM_SHARE = 0.75
-SENTENCE_LENGTH = 40
-MIN_LINKS = 2
-MAX_DEPTH = 200
 BLOCKS = frozenset(
     {"article", "aside", "center", "dd", "div", "dl", "dt", "footer", "form", "header", "li", "main", "nav", "ol", "p"}
     | {"section", "table", "tbody", "td", "tr", "ul", "h1", "h2", "h3", "h4", "h5", "h6"}
@@ -110,30 +97,43 @@ MAX_STRIPPED = 2_000
 """Inline elements that are unwrapped by lxml alone, which takes a tenth of the time of `_unwrap`."""
 # Elements that separate text, or keep a column, even if they are empty.
 SEPARATORS = frozenset({"br", "hr", "td", "th", "tr"})
+KINDS = {
+    tag: BLOCK * (tag in BLOCKS) + SEPARATOR * (tag in SEPARATORS) + LINK * (tag == "a")
+    for tag in (*BLOCKS, *SEPARATORS, "a")
+}
 USELESS = (
     *("script", "style", "noscript", "svg", "iframe", "nav", "template", "select", "button", "object", "link"),
     "meta",
 )
 
 
-Sums = tuple[int, int, int, int]
-"""Of an element: characters of text, characters of link text, links, longest run of text outside links.
-
-A tuple, since the walk makes one for every element of the page, and a dataclass would double its time."""
-
-
 def prune(root: HtmlElement) -> None:
     """Remove link lists, empty elements and scripts from a tree, in place."""
     remove([element for element in root.iter(*USELESS) if element.get("type") != JSON_LD or element.tag != "script"])
-    if sum(1 for _ in root.iter(*INLINE)) > MAX_STRIPPED:
-        _unwrap(root)
-    else:
+    if next(islice(root.iter(*INLINE), MAX_STRIPPED, None), None) is None:
         etree.strip_tags(root, *INLINE)
+    else:
+        _unwrap(root)
     body = root.find("body")
     if body is not None:
-        removable: list[HtmlElement] = []
-        _walk(body, removable, 0)
-        remove(removable)
+        remove(_link_lists_and_empty(body))
+
+
+def _link_lists_and_empty(body: HtmlElement) -> list[HtmlElement]:
+    """Return the outermost elements to remove inside the body, in document order."""
+    elements = list(body.iter())
+    rows = removable(
+        _column([len(element) for element in elements]),
+        # An `a` without a target is no link.
+        _column([0 if (tag := el.tag) == "a" and el.get("href") is None else KINDS.get(tag, 0) for el in elements]),
+        _column([len(text.strip()) if (text := element.text) else 0 for element in elements]),
+        _column([len(text.strip()) if (text := element.tail) else 0 for element in elements]),
+    )
+    return [elements[row] for row in rows.tolist()]
+
+
+def _column(numbers: list[int]) -> npt.NDArray[np.int64]:
+    return np.fromiter(numbers, dtype=np.int64, count=len(numbers))
 
 
 def _unwrap(root: HtmlElement) -> None:
@@ -158,39 +158,3 @@ def _unwrap(root: HtmlElement) -> None:
     for element, pieces in tails.items():
         if len(pieces) > 1:
             element.tail = "".join(pieces)
-
-
-def _walk(element: HtmlElement, removable: list[HtmlElement], depth: int) -> Sums:
-    """Return the sums of an element, and append the outermost elements to remove inside it."""
-    mark = len(removable)
-    text = run = len(element.text.strip()) if element.text else 0
-    linked = links = 0
-    for child in element:
-        below = _walk(child, removable, depth + 1) if depth < MAX_DEPTH else _flat(child)
-        tail = len(child.tail.strip()) if child.tail else 0
-        text += below[0] + tail
-        linked += below[1]
-        links += below[2]
-        run = max(run, below[3], tail)
-    if element.tag == "a" and element.get("href") is not None:
-        linked, links, run = text, int(text > 0), 0
-    if depth and (_is_empty(element, text) or _is_link_list(element, text, linked, links, run)):
-        del removable[mark:]
-        removable.append(element)
-    return text, linked, links, run
-
-
-def _flat(element: HtmlElement) -> Sums:
-    """Return the sums of an element that is nested too deep to walk, with all its text outside links."""
-    length = sum(len(text.strip()) for text in element.itertext())
-    return length, 0, 0, length
-
-
-def _is_empty(element: HtmlElement, text: int) -> bool:
-    return not text and element.tag not in SEPARATORS
-
-
-def _is_link_list(element: HtmlElement, text: int, linked: int, links: int, run: int) -> bool:
-    if links < MIN_LINKS or element.tag not in BLOCKS:
-        return False
-    return linked > (LINK_SHARE if run < SENTENCE_LENGTH else FARM_SHARE) * text

@@ -14,7 +14,7 @@ from dedup_service.core.extraction.language import declared_language, language
 from dedup_service.core.extraction.main_text import main_text, warm_up
 from dedup_service.core.extraction.statements import headline, read_statements
 from dedup_service.core.size_limits import MAX_PAGE_SIZE, page_too_large
-from dedup_service.core.text.encoding import decode_html
+from dedup_service.core.text.encoding import html_as_utf8
 
 __all__ = ["extract", "warm_up"]
 
@@ -46,31 +46,31 @@ def extract(html: bytes | str, *, declared_encoding: str | None = None, max_byte
     problem = _unreadable(html, declared_encoding, max_bytes)
     if problem is not None:
         return Extraction(problem=problem)
-    text = html if isinstance(html, str) else decode_html(html, declared_encoding).text
-    if "<" not in text:
-        return Extraction(problem="not HTML: no markup" if text.strip() else "empty page")
+    page = html.encode("utf-8", "replace") if isinstance(html, str) else html_as_utf8(html, declared_encoding)
+    if b"<" not in page:
+        return Extraction(problem="not HTML: no markup" if page.decode().strip() else "empty page")
     try:
-        return _extract_text(text)
+        return _extract_page(page)
     except UNEXPECTED as error:
         return Extraction(problem=f"extraction failed: {type(error).__name__}: {error}"[:300])
 
 
-def _extract_text(text: str) -> Extraction:
-    root = parse(text)
+def _extract_page(page: bytes) -> Extraction:
+    root = parse(page)
     if root is None:
         return Extraction(problem="empty page")
-    page = _metadata(root)
+    stated = _metadata(root)
     prune(root)
     article = main_text(root)
     if len(article) < MIN_TEXT_CHARS:
-        article = max(article, _unpruned_text(text), key=len)
+        article = max(article, _unpruned_text(page), key=len)
     if not article:
-        return replace(page, lang=language(page.title, page.lang), problem="no main text")
-    return replace(page, text=article, lang=language(article, page.lang))
+        return replace(stated, lang=language(stated.title, stated.lang), problem="no main text")
+    return replace(stated, text=article, lang=language(article, stated.lang))
 
 
-def _unpruned_text(text: str) -> str:
-    root = parse(text)
+def _unpruned_text(page: bytes) -> str:
+    root = parse(page)
     return "" if root is None else main_text(root)
 
 
@@ -78,7 +78,7 @@ def _metadata(root: HtmlElement) -> Extraction:
     """Return the extraction without text; `lang` is as declared."""
     stated = read_statements(root)
     return Extraction(
-        title=headline(root, stated.title, stated.site_name),
+        title=headline(stated),
         lang=declared_language(root, stated.first("content-language"), stated.first("og:locale")),
         keywords=stated.keywords,
         tags=stated.tags,

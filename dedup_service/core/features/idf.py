@@ -23,15 +23,16 @@ import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.hash_table import table_size
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, prefetch
 
-__all__ = ["IdfTable", "build_idf", "find_lines", "read_lines", "slots_of"]
+__all__ = ["IdfTable", "build_idf", "find_values", "read_lines", "slots_of"]
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int32]
 
 _BREAK, _SPACE, _POINT, _ZERO, _NINE = 10, 32, 46, 48, 57
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_SEPARATOR, _SEPARATOR_BYTE = b"\xff", 0xFF
 MAX_DIGITS = 18  # more would overflow, and no IDF needs them
 
 
@@ -131,19 +132,43 @@ def _slot(data: Bytes, starts: Positions, slots: Positions, word: Bytes) -> int:
 
 
 @kernel
-def find_lines(
-    data: Bytes, starts: Positions, slots: Positions, words: Bytes, ends: npt.NDArray[np.int64]
-) -> Positions:
-    """Return the line of each of k words, -1 for an unknown one: int32[k].
+def find_values(
+    table: tuple[Bytes, Positions, Positions, npt.NDArray[np.float64]], default: float, words: Bytes, count: int
+) -> npt.NDArray[np.float64]:
+    """Return the value of each of `count` words, the default for an unknown one: float64[count].
 
-    words: the UTF-8 bytes of all words. ends: where each of them ends.
+    table: the text of the table, where its lines start, the hash table of lines, and their values. words: in UTF-8,
+    with a byte between two that is in no text.
+
+    A word waits for memory four times, one after the other: for its slot, its line, the text of that, its value. So
+    each step is asked for all words before the next one is taken.
     """
-    lines = np.empty(len(ends), dtype=np.int32)
-    start = 0
-    for i in range(len(ends)):
-        lines[i] = slots[_slot(data, starts, slots, words[start : ends[i]])]
-        start = ends[i]
-    return lines
+    data, starts, slots, values = table
+    found = np.full(count, default)
+    mask = np.uint64(len(slots) - 1)
+    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    homes = np.empty(count, np.int64)
+    start = number = 0
+    for end in range(len(words) + 1):
+        if end < len(words) and words[end] != _SEPARATOR_BYTE:
+            continue
+        if number < count:
+            begins[number], ends[number] = start, end
+            homes[number] = np.int64(_hash(words, start, end) & mask)
+            prefetch(slots, homes[number])
+        start, number = end + 1, number + 1
+    for home in homes:
+        if slots[home] >= 0:
+            prefetch(starts, slots[home])
+            prefetch(values, slots[home])
+    for home in homes:
+        if slots[home] >= 0:
+            prefetch(data, starts[slots[home]])
+    for number in range(count):
+        line = slots[_slot(data, starts, slots, words[begins[number] : ends[number]])]
+        if line >= 0:
+            found[number] = values[line]
+    return found
 
 
 class IdfTable:
@@ -173,12 +198,9 @@ class IdfTable:
 
     def idfs_of(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the IDF of each of `words`: float64[n]."""
-        names = [word.encode("utf-8", "surrogatepass") for word in words]
-        ends = np.cumsum(np.fromiter(map(len, names), dtype=np.int64, count=len(names)))
-        lines = find_lines(self._data, self._starts, self._slots, np.frombuffer(b"".join(names), np.uint8), ends)
-        if not len(self._values):
-            return np.full(len(words), self.default)
-        return np.where(lines >= 0, self._values[lines], self.default)
+        joined = _SEPARATOR.join([word.encode("utf-8", "surrogatepass") for word in words])
+        table = (self._data, self._starts, self._slots, self._values)
+        return find_values(table, self.default, np.frombuffer(joined, np.uint8), len(words))
 
 
 def build_idf(pages: Iterable[Iterable[str]], *, min_pages: int = 2) -> list[str]:

@@ -5,6 +5,7 @@ carries the point (总之, 综上所述, 但是, in conclusion, however). Source
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self
 
@@ -30,30 +31,28 @@ class Lexicon:
 
 
 class Markers:
-    """Finds marker words and phrases among segments, as the segmenter cuts them. cut: the segmenter."""
+    """Marker words and phrases as the segmenter cuts them. cut: the segmenter."""
 
     def __init__(self, markers: Sequence[str], cut: Callable[[str], list[str]]) -> None:
         self._words = tuple(markers)
         self._whole: set[str] = set()
-        self._phrases: dict[str, list[list[str]]] = {}
+        self._phrases: list[list[str]] = []
         for marker in markers:
             segments = cut(marker)
             if len(segments) == 1:
                 self._whole.add(segments[0])
             else:
-                self._phrases.setdefault(segments[0], []).append(segments)
+                self._phrases.append(segments)
 
-    def has(self, word: str) -> bool:
-        """Whether this segment is a marker word."""
-        return word in self._whole
+    @property
+    def whole(self) -> AbstractSet[str]:
+        """The segments that are marker words."""
+        return self._whole
 
-    def begins(self, word: str) -> bool:
-        """Whether a marker phrase, of several segments, begins with this one."""
-        return word in self._phrases
-
-    def phrase_at(self, segments: Sequence[str], index: int) -> bool:
-        """Whether a marker phrase begins at segments[index], for which `begins` is true."""
-        return any(segments[index : index + len(phrase)] == phrase for phrase in self._phrases[segments[index]])
+    @property
+    def phrases(self) -> Sequence[Sequence[str]]:
+        """The marker phrases, of several segments each."""
+        return self._phrases
 
     def inside(self, word: str) -> bool:
         """Whether the word itself contains a marker, which is what the paper literally says."""

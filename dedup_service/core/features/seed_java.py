@@ -9,7 +9,7 @@ the top bit is 0 and is not reproduced.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ import numpy as np
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.hashing import java_hash
 from dedup_service.core.features.simhash import simhash
-from dedup_service.core.features.words import Feature, WordNeeds, WordTable
+from dedup_service.core.features.words import Feature, PageWords, WordNeeds, WordTable
 
 __all__ = ["SeedJavaScheme", "java_words", "seed_java"]
 
@@ -36,6 +36,10 @@ class SeedJavaScheme:
     def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:  # noqa: ARG002
         """Return the program's fingerprint of `text`; the words are its own, so none are counted."""
         return seed_java(text, bits=bits)
+
+    def fingerprints(self, texts: Sequence[str], words: PageWords, *, bits: int) -> list[int | None]:  # noqa: ARG002
+        """Return the program's fingerprint of each text."""
+        return [seed_java(text, bits=bits) for text in texts]
 
     def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:  # noqa: ARG002
         """Return the `limit` most frequent words of `text`."""

@@ -8,22 +8,23 @@ except in the seed's program.
 Source: Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007, section 2.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline
 
 __all__ = [
     "FIXED_POINT",
     "bit_sums",
     "fixed_point",
     "hamming",
+    "majority",
     "simhash",
     "simhash_of_lanes",
-    "simhash_unweighted",
+    "weighted",
 ]
 
 FIXED_POINT = 1 << 20
@@ -31,6 +32,8 @@ FIXED_POINT = 1 << 20
 
 LANE = 64
 """Bits of a lane: fingerprints of 128 bits are computed in two."""
+
+_PLANES = 32
 
 
 def simhash(
@@ -57,16 +60,7 @@ def simhash_of_lanes(
     """Return the `simhash` of hashes given as 64-bit lanes, uint64[n] each, the low lane first."""
     if not len(weights) and not zero_is_one:
         return None
-    return _joined(weighted(lane, weights, zero_is_one) for lane in lanes)
-
-
-def simhash_unweighted(lanes: Sequence[npt.NDArray[np.uint64]]) -> int | None:
-    """Return the fingerprint of features that weigh 1 each, by their lanes; None without features."""
-    return _joined(majority(lane) for lane in lanes) if len(lanes[0]) else None
-
-
-def _joined(parts: Iterable[np.uint64]) -> int:
-    return sum(int(part) << LANE * number for number, part in enumerate(parts))
+    return sum(int(weighted(lane, weights, zero_is_one)) << LANE * number for number, lane in enumerate(lanes))
 
 
 def _lane(hashes: Sequence[int], lane: int) -> list[int]:
@@ -112,23 +106,42 @@ def weighted(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64], zer
 def majority(hashes: npt.NDArray[np.uint64]) -> np.uint64:
     """Return the integer whose bits are 1 if more than half of the hashes uint64[n] set them, n below 2**31.
 
-    The 64 counters are stored as planes, bit j of every counter in plane j: an addition takes a few
-    operations.
+    The 64 counters are stored as planes, bit j of every counter in plane j: an addition takes a few operations. Eight
+    hashes are added at once by a tree of adders, of which only the carry to the fourth plane has to be taken further.
+    Source: Muła, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018 (Harley-Seal).
     """
-    used = 0
-    while len(hashes) >> used:
-        used += 1
-    planes = np.zeros(used, dtype=np.uint64)
-    for i in range(len(hashes)):
-        carry, plane = hashes[i], 0
-        while carry != np.uint64(0):
-            planes[plane], carry = planes[plane] ^ carry, planes[plane] & carry
-            plane += 1
-    result = np.uint64(0)
-    for bit in range(64):
-        ones = np.int64(0)
-        for plane in range(used):
-            ones += np.int64((planes[plane] >> np.uint64(bit)) & np.uint64(1)) << np.int64(plane)
-        if 2 * ones > len(hashes):
-            result |= np.uint64(1) << np.uint64(bit)
-    return result
+    count = len(hashes)
+    planes = np.zeros(_PLANES, dtype=np.uint64)
+    ones = twos = fours = np.uint64(0)
+    for i in range(0, count - 7, 8):
+        ones, first = _added(ones, hashes[i], hashes[i + 1])
+        ones, second = _added(ones, hashes[i + 2], hashes[i + 3])
+        twos, third = _added(twos, first, second)
+        ones, first = _added(ones, hashes[i + 4], hashes[i + 5])
+        ones, second = _added(ones, hashes[i + 6], hashes[i + 7])
+        twos, fourth = _added(twos, first, second)
+        fours, eights = _added(fours, third, fourth)
+        _carry(planes, 3, eights)
+    planes[0], planes[1], planes[2] = ones, twos, fours
+    for i in range(count - count % 8, count):
+        _carry(planes, 0, hashes[i])
+    # Each counter is compared with half of the hashes, from the lowest plane on: a higher one outweighs those before.
+    larger = np.uint64(0)
+    for plane in range(_PLANES):
+        larger = larger & planes[plane] if (count // 2) >> plane & 1 else larger | planes[plane]
+    return larger
+
+
+@kernel_inline
+def _added(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the sum of three bits and its carry, for 64 places at once."""
+    differing = one ^ two
+    return differing ^ three, (one & two) | (differing & three)
+
+
+@kernel_inline
+def _carry(planes: npt.NDArray[np.uint64], plane: int, carry: np.uint64) -> None:
+    """Add bits of the weight of a plane to the counters."""
+    while carry != np.uint64(0):
+        planes[plane], carry = planes[plane] ^ carry, planes[plane] & carry
+        plane += 1

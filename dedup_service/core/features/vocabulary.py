@@ -1,4 +1,4 @@
-"""The words seen so far with their hash, IDF and kind, in arrays that compiled loops search.
+"""The words seen so far with their hash, IDF and kind, in a table that compiled loops search.
 
 A page has some 600 segments. Looking them up as Python strings in dictionaries costs one to three cache
 misses each, more than cutting the text does; hashing their code points in place costs a tenth. The facts of
@@ -15,11 +15,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.hash_table import EMPTY, slot_of
-from dedup_service.core.kernels import kernel
+from dedup_service.core.hash_table import EMPTY
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, prefetch
 from dedup_service.core.text.ngrams import ngram_hash
+from dedup_service.core.text.segmentation import PageSegments, Segments
 
-__all__ = ["FEATURE", "MARKED", "MARKER", "PHRASE", "SENTENCE_END", "Distinct", "Facts", "Vocabulary"]
+__all__ = [
+    "FEATURE",
+    "MARKED",
+    "MARKER",
+    "PHRASE",
+    "SENTENCE_END",
+    "WORD",
+    "Facts",
+    "FoundWords",
+    "Vocabulary",
+    "distinct_features",
+    "phrases_within",
+]
 
 FEATURE, MARKER, SENTENCE_END, MARKED, PHRASE = 1, 2, 4, 8, 16
 """Kinds of a word, as bits.
@@ -28,14 +41,53 @@ FEATURE: it is a feature. MARKER: it marks its sentence. SENTENCE_END: it ends a
 contains a marker, which marks the word itself. PHRASE: a marker phrase, of several words, may begin with it.
 """
 
+WORD = np.dtype(
+    [
+        ("first", np.int64),
+        ("low", np.uint64),
+        ("high", np.uint64),
+        ("counts", np.int64),
+        ("idf", np.float64),
+        ("in_title", np.bool_),
+        ("marked", np.bool_),
+    ],
+    align=True,
+)
+"""A distinct feature of a page.
+
+first: the segment where it first occurs. low, high: the two halves of its hash. counts: occurrences in the body, 1 for
+a word of the title alone. marked: a sentence of the body has both the word and a marker, or the word contains one.
+"""
+
 MAX_KNOWN = 300_000
 """Words after which the vocabulary starts empty again: some 40 MB."""
 
 _FIRST_SIZE = 1 << 14
-_SEPARATOR = 0  # the code point between joined segments, which are not expected to contain it
-_LANE = (1 << 64) - 1
+LANE = 64
+_LANE = (1 << LANE) - 1
+
+_NOWHERE = 0
+_KNOWN = np.dtype(
+    [
+        ("key", np.uint64),
+        ("low", np.uint64),
+        ("high", np.uint64),
+        ("idf", np.float64),
+        ("place", np.int32),
+        ("kind", np.uint8),
+    ],
+    align=True,
+)
+"""A slot of the table, which is in one or two cache lines: the hash of the code points, EMPTY without a word, and the
+facts of the word. place: scratch of `distinct_features`, _NOWHERE between calls."""
 
 Slots = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+Known = npt.NDArray[np.void]
+Words = npt.NDArray[np.void]
+
+
+_NO_PHRASES: Slots = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,184 +99,235 @@ class Facts:
     kinds: Sequence[int]
 
 
-class Distinct(NamedTuple):
-    """The distinct features among the segments of a page, in order of first occurrence.
+class FoundWords(NamedTuple):
+    """The words of n pages, as kernels take them.
 
-    first int64[d]: the segment. low, high uint64[d]: the two halves of the hash. counts int64[d]:
-    occurrences in the body, 1 for a word of the title alone. idf float64[d]. in_title, marked bool[d].
+    slots: of each segment in `known`, int64[k]. starts, bodies: of `PageSegments`. phrases: the segments of bodies with
+    which a marker phrase begins, ascending: int64[p].
     """
 
-    first: Slots
-    low: npt.NDArray[np.uint64]
-    high: npt.NDArray[np.uint64]
-    counts: npt.NDArray[np.int64]
-    idf: npt.NDArray[np.float64]
-    in_title: npt.NDArray[np.bool_]
-    marked: npt.NDArray[np.bool_]
+    slots: Slots
+    starts: Slots
+    bodies: Slots
+    phrases: Slots
+    known: Known
+
+    def distinct(self) -> Words:
+        """Return the distinct features of all segments as of one page, WORD[d], in order of first occurrence."""
+        return distinct_features(self.slots, self.known, int(self.bodies[0]), self.phrases)
 
 
 class Vocabulary:
-    """Caches the facts of words. look_up: returns the facts of several words."""
+    """Caches the facts of words.
 
-    def __init__(self, look_up: Callable[[Sequence[str]], Facts]) -> None:
-        self._look_up = look_up
-        self._table = _Table(_FIRST_SIZE)
-
-    def slots(self, segments: Sequence[str]) -> Slots:
-        """Return the slot of each segment: int64[n], valid until the next call. New words are looked up."""
-        if self._table.count > MAX_KNOWN:
-            self._table = _Table(_FIRST_SIZE)
-        letters = np.frombuffer(chr(_SEPARATOR).join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        hashes, slots, unknown = find_segments(letters, len(segments), self._table.keys)
-        if len(hashes) < len(segments):  # a segment contains the separator
-            letters = np.frombuffer("".join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-            hashes = segment_hashes(letters, np.cumsum([len(segment) for segment in segments]))
-            slots = find_slots(hashes, self._table.keys)
-            unknown = int(np.count_nonzero(slots < 0))
-        if unknown:
-            new, first = np.unique(hashes[slots < 0], return_index=True)
-            indexes = np.flatnonzero(slots < 0)[first]
-            self._add(new, [segments[i] for i in indexes.tolist()])
-            slots = find_slots(hashes, self._table.keys)
-        return slots
-
-    def phrases(self, slots: Slots) -> list[int]:
-        """Return the segments with which a marker phrase may begin and that are not markers, ascending."""
-        starts: list[int] = phrase_starts(slots, self._table.kinds).tolist()
-        return starts
-
-    def distinct(self, slots: Slots, body: int, phrases: Sequence[int]) -> Distinct:
-        """Return the distinct features. The first `body` segments are the body's, the others the title's.
-
-        phrases: the segments where a marker phrase does begin, ascending.
-        """
-        table = self._table
-        columns = (table.kinds, table.low, table.high, table.idf, table.scratch)
-        return Distinct(*distinct_features(slots, columns, body, np.array(phrases, dtype=np.int64)))
-
-    def _add(self, keys: npt.NDArray[np.uint64], words: Sequence[str]) -> None:
-        self._table = table = self._table.room_for(len(words))
-        facts = self._look_up(words)
-        slots = new_slots(keys, table.keys)
-        table.low[slots] = np.array([value & _LANE for value in facts.hashes], dtype=np.uint64)
-        table.high[slots] = np.array([value >> 64 for value in facts.hashes], dtype=np.uint64)
-        table.idf[slots] = facts.idf
-        table.kinds[slots] = facts.kinds
-        table.count += len(words)
-
-
-class _Table:
-    """A hash table of `size` slots (a power of two) and its columns; scratch is all -1 between calls."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.count = 0
-        self.keys = np.zeros(size, dtype=np.uint64)
-        self.low = np.zeros(size, dtype=np.uint64)
-        self.high = np.zeros(size, dtype=np.uint64)
-        self.idf = np.zeros(size, dtype=np.float64)
-        self.kinds = np.zeros(size, dtype=np.uint8)
-        self.scratch = np.full(size, -1, dtype=np.int32)
-
-    def room_for(self, more: int) -> "_Table":
-        """Return a table with the same words that is at most half full after `more` are added."""
-        size = self.size
-        while 2 * (self.count + more) > size:
-            size *= 2
-        if size == self.size:
-            return self
-        grown, used = _Table(size), np.flatnonzero(self.keys)
-        slots = new_slots(self.keys[used], grown.keys)
-        grown.low[slots], grown.high[slots] = self.low[used], self.high[used]
-        grown.idf[slots], grown.kinds[slots] = self.idf[used], self.kinds[used]
-        grown.count = self.count
-        return grown
-
-
-@kernel
-def find_segments(
-    letters: npt.NDArray[np.uint32], count: int, keys: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.uint64], Slots, int]:
-    """Return the hash and the slot of each segment, and how many segments have no slot.
-
-    letters: the code points of the segments, joined by the separator. The arrays are empty if these are not
-    `count` segments.
+    look_up: returns the facts of several words. phrases: the marker phrases, as segments; they begin with words of the
+    kind PHRASE.
     """
-    hashes = np.empty(count, dtype=np.uint64)
-    start = segments = 0
-    for i in range(len(letters) + 1):
-        if i < len(letters) and letters[i] != np.uint32(_SEPARATOR):
-            continue
-        if segments == count:
-            return hashes[:0], np.empty(0, dtype=np.int64), 0
-        hashes[segments] = segment_hash(letters, start, i)
-        segments += 1
-        start = i + 1
-    slots = find_slots(hashes[:segments], keys)
-    unknown = 0
-    for i in range(segments):
-        unknown += slots[i] < 0
-    return hashes[:segments], slots, unknown
+
+    def __init__(self, look_up: Callable[[Sequence[str]], Facts], phrases: Sequence[Sequence[str]] = ()) -> None:
+        self._look_up = look_up
+        self._phrases = np.full((len(phrases), max(map(len, phrases), default=0)), EMPTY)
+        for row, phrase in zip(self._phrases, phrases, strict=True):
+            segments = Segments.of(phrase)
+            row[: len(phrase)] = segment_hashes(segments.points.copy(), segments.ends)
+        self._empty()
+
+    def find(self, pages: PageSegments) -> FoundWords:
+        """Return the words of pages; new ones are looked up. They are valid until the next call."""
+        if self._count > MAX_KNOWN:
+            self._empty()
+        segments, starts, bodies = pages
+        count = len(segments)
+        hashes, slots = np.empty(count, np.uint64), np.empty(count, np.int64)
+        unknown, phrases = find_segments(segments.points, segments.ends, starts, bodies, self._known, hashes, slots)
+        if unknown:
+            self._make_room(unknown)
+            taken = take_slots(hashes, segments.ends, self._known, unknown, slots)
+            text = segments.text
+            try:
+                self._fill(taken[0], [text[start:end] for start, end in zip(*taken[1:].tolist(), strict=True)])
+            except BaseException:
+                self._empty()  # it has words without facts
+                raise
+        begun = _NO_PHRASES
+        if unknown or phrases:
+            begun = phrase_starts(hashes, slots, starts, bodies, self._known, self._phrases)
+        return FoundWords(slots, starts, bodies, begun, self._known)
+
+    def _empty(self) -> None:
+        self._known, self._count = np.zeros(_FIRST_SIZE, _KNOWN), 0
+
+    def _make_room(self, more: int) -> None:
+        """Make the table so large that it is at most half full after `more` words are added."""
+        size = len(self._known)
+        while 2 * (self._count + more) > size:
+            size *= 2
+        if size > len(self._known):
+            known, self._known = self._known, np.zeros(size, _KNOWN)
+            copy_known(known, self._known)
+
+    def _fill(self, slots: Slots, words: Sequence[str]) -> None:
+        """Store the facts of words at their slots."""
+        facts = self._look_up(words)
+        low = np.array([value & _LANE for value in facts.hashes], dtype=np.uint64)
+        high = np.array([value >> LANE for value in facts.hashes], dtype=np.uint64)
+        store_facts(self._known, slots, low, high, facts.idf, np.array(facts.kinds, dtype=np.uint8))
+        self._count += len(words)
 
 
-@kernel
-def segment_hash(letters: npt.NDArray[np.uint32], start: int, end: int) -> np.uint64:
-    """Return the hash of letters[start : end], never 0."""
-    value = ngram_hash(letters, start, end - start)
+@kernel_inline
+def slot_of_key(known: Known, key: np.uint64) -> np.uint64:
+    """Return the slot where `key` is, or the empty slot where it belongs. key: not EMPTY."""
+    mask = np.uint64(len(known) - 1)
+    slot = key & mask
+    while known[slot].key != EMPTY and known[slot].key != key:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@long_kernel
+def find_segments(
+    points: npt.NDArray[np.uint32],
+    ends: Slots,
+    starts: Slots,
+    bodies: Slots,
+    known: Known,
+    hashes: Hashes,
+    slots: Slots,
+) -> tuple[int, int]:
+    """Write the hash and the slot of each of n segments, -1 for one that is not known; see `PageSegments`.
+
+    hashes: uint64[n]. slots: int64[n]. Returns how many are not known, and how many known ones of bodies may begin a
+    marker phrase.
+    """
+    mask = np.uint64(len(known) - 1)
+    begin = unknown = phrases = 0
+    for page in range(len(bodies)):
+        for i in range(starts[page], starts[page + 1]):
+            hashes[i] = segment_hash(points, begin, ends[i])
+            prefetch(known, int(hashes[i] & mask))
+            begin = ends[i]
+        for i in range(starts[page], starts[page + 1]):
+            slot = slot_of_key(known, hashes[i])
+            is_known = known[slot].key != EMPTY
+            slots[i] = np.int64(slot) if is_known else -1
+            unknown += not is_known
+            phrases += i < bodies[page] and is_known and begins_phrase(known[slot].kind)
+    return unknown, phrases
+
+
+@kernel_inline
+def segment_hash(points: npt.NDArray[np.uint32], start: int, end: int) -> np.uint64:
+    """Return the hash of points[start : end], never EMPTY."""
+    value = ngram_hash(points, start, end - start)
     return value if value != EMPTY else np.uint64(1)
 
 
+@kernel_inline
+def begins_phrase(kind: np.uint8) -> bool:
+    """Whether a marker phrase may begin with a word of this kind, which is not a marker itself."""
+    return bool((kind & np.uint8(PHRASE | MARKER)) == np.uint8(PHRASE))
+
+
 @kernel
-def segment_hashes(letters: npt.NDArray[np.uint32], ends: Slots) -> npt.NDArray[np.uint64]:
-    """Return the hash of each segment, never 0: uint64[n]. letters: code points. ends: of the segments."""
-    hashes = np.empty(len(ends), dtype=np.uint64)
-    start = 0
+def take_slots(hashes: Hashes, ends: Slots, known: Known, unknown: int, slots: Slots) -> npt.NDArray[np.int64]:
+    """Write the slots of n segments after inserting those that the table lacks, `unknown` of them at most.
+
+    hashes, ends: of the segments. Returns the slots of those that were inserted, in order, and where in the text they
+    begin and end: int64[3, m].
+    """
+    taken = np.empty((3, unknown), dtype=np.int64)
+    count = 0
+    for i in range(len(hashes)):
+        slot = slot_of_key(known, hashes[i])
+        slots[i] = np.int64(slot)
+        if known[slot].key == EMPTY:
+            known[slot].key = hashes[i]
+            taken[0, count], taken[1, count], taken[2, count] = slot, ends[i - 1] if i else 0, ends[i]
+            count += 1
+    return taken[:, :count]
+
+
+@kernel
+def store_facts(
+    known: Known,
+    slots: Slots,
+    low: npt.NDArray[np.uint64],
+    high: npt.NDArray[np.uint64],
+    idf: npt.NDArray[np.float64],
+    kinds: npt.NDArray[np.uint8],
+) -> None:
+    """Write the columns of words at their slots, all of length n."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        known[slot].low, known[slot].high, known[slot].idf, known[slot].kind = low[i], high[i], idf[i], kinds[i]
+
+
+@kernel
+def copy_known(known: Known, larger: Known) -> None:
+    """Insert all words into an empty table that has more slots."""
+    for word in known:
+        if word.key != EMPTY:
+            larger[slot_of_key(larger, word.key)] = word
+
+
+@kernel
+def segment_hashes(points: npt.NDArray[np.uint32], ends: Slots) -> Hashes:
+    """Return the hashes of n segments, as `find_segments` writes them: uint64[n]."""
+    hashes = np.empty(len(ends), np.uint64)
+    begin = 0
     for i in range(len(ends)):
-        hashes[i] = segment_hash(letters, start, ends[i])
-        start = ends[i]
+        hashes[i] = segment_hash(points, begin, ends[i])
+        begin = ends[i]
     return hashes
 
 
 @kernel
-def find_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Slots:
-    """Return the slot of each hash in the hash table `keys`, -1 for a hash that it lacks: int64[n]."""
-    slots = np.empty(len(hashes), dtype=np.int64)
-    for i in range(len(hashes)):
-        slot = slot_of(keys, hashes[i])
-        slots[i] = np.int64(slot) if keys[slot] == hashes[i] else -1
-    return slots
+def phrase_starts(hashes: Hashes, slots: Slots, starts: Slots, bodies: Slots, known: Known, phrases: Hashes) -> Slots:
+    """Return with which of n segments, of the bodies of pages, a marker phrase begins, ascending: int64[m].
 
-
-@kernel
-def new_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Slots:
-    """Insert hashes that the hash table `keys` lacks, and return their slots: int64[n]."""
-    slots = np.empty(len(hashes), dtype=np.int64)
-    for i in range(len(hashes)):
-        slot = slot_of(keys, hashes[i])
-        keys[slot] = hashes[i]
-        slots[i] = np.int64(slot)
-    return slots
-
-
-@kernel
-def phrase_starts(slots: Slots, kinds: npt.NDArray[np.uint8]) -> Slots:
-    """Return what `Vocabulary.phrases` returns, as int64[m]."""
-    starts = np.empty(len(slots), dtype=np.int64)
+    hashes: uint64[n]. slots: int64[n]. starts, bodies: of `PageSegments`. phrases: the hashes of the segments of p
+    phrases, EMPTY after the last one: uint64[p, longest]. A phrase that begins in a body may end in the title.
+    """
+    found = np.empty(len(slots), dtype=np.int64)
     count = 0
-    for i in range(len(slots)):
-        starts[count] = i
-        count += (kinds[slots[i]] & np.uint8(PHRASE | MARKER)) == PHRASE
-    return starts[:count]
+    for page in range(len(bodies)):
+        for i in range(starts[page], bodies[page]):
+            if begins_phrase(known[slots[i]].kind) and is_any_at(hashes, i, starts[page + 1], phrases):
+                found[count] = i
+                count += 1
+    return found[:count]
 
 
-@kernel
-def in_marked_sentences(slots: Slots, kinds: npt.NDArray[np.uint8], body: int, phrases: Slots) -> npt.NDArray[np.bool_]:
+@kernel_inline
+def is_any_at(hashes: Hashes, start: int, end: int, phrases: Hashes) -> bool:
+    """Whether any of the phrases, of at least one segment each, are segments of a page from `start` to before `end`."""
+    for row in range(len(phrases)):
+        place = 0
+        while place < phrases.shape[1] and phrases[row, place] != EMPTY:
+            if start + place >= end or hashes[start + place] != phrases[row, place]:
+                break
+            place += 1
+        else:
+            return True
+    return False
+
+
+@kernel_inline
+def phrases_within(phrases: Slots, start: int, end: int) -> Slots:
+    """Return those of the phrases, ascending, that begin from `start` to before `end`, counted from `start`."""
+    first = np.searchsorted(phrases, start)
+    return phrases[first : np.searchsorted(phrases, end)] - start
+
+
+@kernel_inline
+def in_marked_sentences(slots: Slots, known: Known, body: int, phrases: Slots) -> npt.NDArray[np.bool_]:
     """Return which segments, without ends, are in a sentence of the body with a marker: bool[n]."""
     inside = np.zeros(len(slots), dtype=np.bool_)
     start = phrase = 0
     marked = False
     for i in range(body + 1):
-        kind = kinds[slots[i]] if i < body else np.uint8(SENTENCE_END)
+        kind = known[slots[i]].kind if i < body else np.uint8(SENTENCE_END)
         while phrase < len(phrases) and phrases[phrase] <= i:
             marked |= phrases[phrase] == i
             phrase += 1
@@ -236,56 +339,35 @@ def in_marked_sentences(slots: Slots, kinds: npt.NDArray[np.uint8], body: int, p
 
 
 @kernel
-def distinct_features(
-    slots: Slots,
-    columns: tuple[
-        npt.NDArray[np.uint8],
-        npt.NDArray[np.uint64],
-        npt.NDArray[np.uint64],
-        npt.NDArray[np.float64],
-        npt.NDArray[np.int32],
-    ],
-    body: int,
-    phrases: Slots,
-) -> tuple[
-    Slots,
-    npt.NDArray[np.uint64],
-    npt.NDArray[np.uint64],
-    npt.NDArray[np.int64],
-    npt.NDArray[np.float64],
-    npt.NDArray[np.bool_],
-    npt.NDArray[np.bool_],
-]:
-    """Return the columns of `Vocabulary.distinct`.
+def distinct_features(slots: Slots, known: Known, body: int, phrases: Slots) -> Words:
+    """Return the distinct features of a page, WORD[d], in order of first occurrence.
 
-    columns: kinds, low, high, idf and scratch of the table; scratch is all -1 before and after.
+    slots: of its n segments, int64[n], of which `body` are the body's. phrases: those of them with which a marker
+    phrase begins, ascending: int64[p].
     """
-    kinds, lows, highs, idfs, scratch = columns
-    in_marked = in_marked_sentences(slots, kinds, body, phrases)
-    total = len(slots)
-    first, features = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
-    counts = np.zeros(total, dtype=np.int64)
-    in_title, marked = np.zeros(total, dtype=np.bool_), np.zeros(total, dtype=np.bool_)
-    distinct = 0
-    for i in range(total):
+    in_marked = in_marked_sentences(slots, known, body, phrases)
+    words = np.empty(len(slots), WORD)
+    features = np.empty(len(slots), np.int64)
+    count = 0
+    for i in range(len(slots)):
         slot = slots[i]
-        if not kinds[slot] & np.uint8(FEATURE):
+        if not known[slot].kind & np.uint8(FEATURE):
             continue
-        row = scratch[slot]
-        if row < 0:
-            row = scratch[slot] = distinct
-            first[row], features[row] = i, slot
-            marked[row] = (kinds[slot] & np.uint8(MARKED)) != 0
-            distinct += 1
+        if known[slot].place == _NOWHERE:
+            features[count] = slot
+            words[count].first, words[count].counts = i, 0
+            words[count].low, words[count].high, words[count].idf = known[slot].low, known[slot].high, known[slot].idf
+            words[count].in_title = False
+            words[count].marked = (known[slot].kind & np.uint8(MARKED)) != 0
+            count += 1
+            known[slot].place = count
+        place = known[slot].place - 1
         if i < body:
-            counts[row] += 1
+            words[place].counts += 1
         else:
-            in_title[row] = True
-            counts[row] = max(counts[row], 1)
-        marked[row] |= in_marked[i]
-    low, high, idf = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64), np.empty(distinct, np.float64)
-    for row in range(distinct):
-        slot = features[row]
-        low[row], high[row], idf[row] = lows[slot], highs[slot], idfs[slot]
-        scratch[slot] = -1
-    return first[:distinct], low, high, counts[:distinct], idf, in_title[:distinct], marked[:distinct]
+            words[place].in_title = True
+            words[place].counts = max(words[place].counts, 1)
+        words[place].marked |= in_marked[i]
+    for slot in features[:count]:
+        known[slot].place = _NOWHERE
+    return words[:count]

@@ -6,7 +6,7 @@ sources are in `weighting_factors`. The default, `twinsieve`, was chosen by meas
 title 5 · marker 2 over words of two characters and more.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from operator import add, mul
@@ -19,9 +19,10 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features import weighting_factors
 from dedup_service.core.features.hashing import HASHES
 from dedup_service.core.features.seed_java import SeedJavaScheme
-from dedup_service.core.features.simhash import FIXED_POINT, LANE, fixed_point, simhash_of_lanes
-from dedup_service.core.features.words import Feature, WordNeeds, WordTable
-from dedup_service.core.kernels import kernel
+from dedup_service.core.features.simhash import FIXED_POINT, LANE, fixed_point, simhash_of_lanes, weighted
+from dedup_service.core.features.vocabulary import distinct_features, phrases_within
+from dedup_service.core.features.words import Feature, PageWords, WordNeeds, WordTable
+from dedup_service.core.kernels import kernel, long_kernel
 
 __all__ = ["FACTORS", "SCHEMES", "SETTINGS", "Scheme", "WeightedScheme", "scheme_named"]
 
@@ -57,6 +58,10 @@ class Scheme(Protocol):
 
     def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:
         """Return the fingerprint of a page, below 2**bits; None where the page has no features."""
+        ...
+
+    def fingerprints(self, texts: Sequence[str], words: PageWords, *, bits: int) -> list[int | None]:
+        """Return the fingerprint of each page, as `fingerprint` does. texts: as extracted."""
         ...
 
     def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:
@@ -116,8 +121,24 @@ class WeightedScheme:
     def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:  # noqa: ARG002
         """Return the SimHash of the weighted words; None where there are none."""
         table = count_words()
-        lanes = (table.low, table.high)[: bits // LANE]
-        return simhash_of_lanes(lanes, self.weigh(table))
+        if not self._is_plain:
+            return simhash_of_lanes(table.lanes[: bits // LANE], self.weigh(table))
+        if not len(table):
+            return None
+        low, high = plain_simhash(table.rows, self.title, self.marker, self._switches, bits)
+        return int(low) | int(high) << LANE
+
+    def fingerprints(self, texts: Sequence[str], words: PageWords, *, bits: int) -> list[int | None]:
+        """Return the SimHash of the weighted words of each page; plain weights in one compiled call for many pages."""
+        if not self._is_plain:
+            tables = zip(texts, words.tables(), strict=True)
+            return [self.fingerprint(text, lambda table=table: table, bits=bits) for text, table in tables]  # type: ignore[misc]
+        prints: list[int | None] = [None] * len(words)
+        for numbers, found in words.found():
+            made = plain_simhashes(*found, self.title, self.marker, self._switches, bits)
+            for number, count, (low, high) in zip(numbers, *(array.tolist() for array in made), strict=True):
+                prints[number] = low | high << LANE if count else None
+        return prints
 
     def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:  # noqa: ARG002
         """Return the `limit` heaviest words, heaviest first, those of equal weight in alphabetical order."""
@@ -172,9 +193,7 @@ class WeightedScheme:
     def weigh(self, table: WordTable) -> npt.NDArray[np.int64]:
         """Return the fixed-point weight of each word: int64[n]."""
         if self._is_plain:
-            switches = (self.idf, self.combine == "product")
-            columns = (table.counts, table.idf, table.in_title, table.marked)
-            return plain_weights(*columns, self.title, self.marker, switches)
+            return plain_weights(table.rows, self.title, self.marker, self._switches)
         weights = weighting_factors.term_frequency(table, self.tf)
         if self.idf:
             weights = weights * table.idf
@@ -189,6 +208,11 @@ class WeightedScheme:
     def _is_plain(self) -> bool:
         """Whether weights are (1 + ln n), times idf, title and marker: one loop takes a tenth of the time."""
         return self.tf == "log" and not (self.levels or self.pos or self.length)
+
+    @property
+    def _switches(self) -> tuple[bool, bool]:
+        """Whether plain weights are multiplied by the idf, and boosts with each other, not added."""
+        return self.idf, self.combine == "product"
 
     def boosts(self, table: WordTable) -> list[tuple[str, npt.NDArray[np.float64]]]:
         """Return the name and values, float64[n], of each factor after tf·idf that is on."""
@@ -206,28 +230,64 @@ class WeightedScheme:
         return boosts
 
 
-@kernel
-def plain_weights(
-    counts: npt.NDArray[np.int64],
-    idf: npt.NDArray[np.float64],
-    in_title: npt.NDArray[np.bool_],
-    marked: npt.NDArray[np.bool_],
+@long_kernel
+def plain_simhashes(
+    slots: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    bodies: npt.NDArray[np.int64],
+    phrases: npt.NDArray[np.int64],
+    known: npt.NDArray[np.void],
     title: float,
     marker: float,
     switches: tuple[bool, bool],
-) -> npt.NDArray[np.int64]:
-    """Return fixed-point weights int64[n], computed step by step as `weighting_factors` does.
+    bits: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """Return the distinct words of n pages, int64[n], and the halves of their `plain_simhash`, uint64[n, 2].
 
-    counts, idf, in_title, marked: columns of a word table. switches: multiply by idf; multiply, not add, the
-    boosts.
+    slots to known: the fields of `FoundWords`.
+    """
+    counts, halves = np.empty(len(bodies), np.int64), np.empty((len(bodies), 2), np.uint64)
+    for page in range(len(bodies)):
+        start, end = starts[page], starts[page + 1]
+        own = phrases_within(phrases, start, end)
+        words = distinct_features(slots[start:end], known, bodies[page] - start, own)
+        counts[page] = len(words)
+        halves[page, 0], halves[page, 1] = plain_simhash(words, title, marker, switches, bits)
+    return counts, halves
+
+
+@kernel
+def plain_simhash(
+    words: npt.NDArray[np.void], title: float, marker: float, switches: tuple[bool, bool], bits: int
+) -> tuple[np.uint64, np.uint64]:
+    """Return the two halves of the fingerprint of words WORD[n] with their `plain_weights`, the low one first."""
+    weights = plain_weights(words, title, marker, switches)
+    hashes = np.empty(len(words), np.uint64)
+    for i in range(len(words)):
+        hashes[i] = words[i].low
+    low, high = weighted(hashes, weights, False), np.uint64(0)
+    if bits > LANE:
+        for i in range(len(words)):
+            hashes[i] = words[i].high
+        high = weighted(hashes, weights, False)
+    return low, high
+
+
+@kernel
+def plain_weights(
+    words: npt.NDArray[np.void], title: float, marker: float, switches: tuple[bool, bool]
+) -> npt.NDArray[np.int64]:
+    """Return fixed-point weights int64[n] of words WORD[n], computed step by step as `weighting_factors` does.
+
+    switches: multiply by idf; multiply, not add, the boosts.
     """
     by_idf, product = switches
-    weights = np.empty(len(counts), dtype=np.int64)
-    for i in range(len(counts)):
-        weight = 1.0 + np.log(np.float64(counts[i]))
+    weights = np.empty(len(words), dtype=np.int64)
+    for i in range(len(words)):
+        weight = 1.0 + np.log(np.float64(words[i].counts))
         if by_idf:
-            weight *= idf[i]
-        of_title, of_marker = title if in_title[i] else 1.0, marker if marked[i] else 1.0
+            weight *= words[i].idf
+        of_title, of_marker = title if words[i].in_title else 1.0, marker if words[i].marked else 1.0
         if product:
             boost = of_marker * of_title
         elif marker == 1.0 or title == 1.0:  # a factor that is off is not part of the sum

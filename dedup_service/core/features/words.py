@@ -7,7 +7,8 @@ since several words are both.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from sys import intern
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +22,16 @@ from dedup_service.core.features.vocabulary import (
     PHRASE,
     SENTENCE_END,
     Facts,
+    FoundWords,
     Vocabulary,
 )
-from dedup_service.core.text.segmentation import Segmenter
+from dedup_service.core.text.page_text import PageText, PageTexts
+from dedup_service.core.text.segmentation import NO_SEGMENTS, PageSegments, Segmenter, Segments
 
-__all__ = ["Feature", "WordCounter", "WordNeeds", "WordTable"]
+__all__ = ["Feature", "PageWords", "WordCounter", "WordNeeds", "WordTable"]
 
 PART_CHARS = 1 << 18
-"""Characters of text that are segmented at once. Segments take some 80 bytes each; the equal ones of several parts
-share one string."""
+"""Characters of text that are segmented at once: segments that are strings take some 80 bytes each."""
 
 MODAL_PARTICLE = "y"
 """The part of speech of modal particles, such as 吗 and 呢."""
@@ -65,33 +67,72 @@ class WordTable:
     """The n distinct words of a page, in order of first occurrence, those of the title alone last.
 
     segments: all segments of the page, also those that are not features.
-    first int64[n]: the segment where each word first occurs. low, high uint64[n]: the two halves of its
-    hash. counts int64[n], idf float64[n], in_title and marked bool[n].
+    rows: what is known of each word, WORD[n].
     tags: the part of speech of each segment; empty if the scheme does not need it.
     """
 
-    segments: Sequence[str]
-    first: npt.NDArray[np.int64]
-    low: npt.NDArray[np.uint64]
-    high: npt.NDArray[np.uint64]
-    counts: npt.NDArray[np.int64]
-    idf: npt.NDArray[np.float64]
-    in_title: npt.NDArray[np.bool_]
-    marked: npt.NDArray[np.bool_]
+    segments: Segments
+    rows: npt.NDArray[np.void]
     tags: Sequence[str] = ()
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.rows)
 
     @property
     def words(self) -> list[str]:
         """The n words."""
-        return [self.segments[i] for i in self.first.tolist()]
+        return [self.segments[i] for i in self.rows["first"].tolist()]
 
     @property
     def parts_of_speech(self) -> list[str]:
         """The part of speech of each of the n words where it first occurs; "" if it is not needed."""
-        return [self.tags[i] for i in self.first.tolist()] if self.tags else [""] * len(self)
+        return [self.tags[i] for i in self.rows["first"].tolist()] if self.tags else [""] * len(self)
+
+    @property
+    def lanes(self) -> list[npt.NDArray[np.uint64]]:
+        """The two halves of the hash of each word, the low one first: uint64[n] each."""
+        return [np.ascontiguousarray(self.rows[half]) for half in ("low", "high")]
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How often each word is in the body, 1 for a word of the title alone: int64[n]."""
+        return np.asarray(self.rows["counts"])
+
+    @property
+    def idf(self) -> npt.NDArray[np.float64]:
+        """The IDF of each word: float64[n]."""
+        return np.asarray(self.rows["idf"])
+
+    @property
+    def in_title(self) -> npt.NDArray[np.bool_]:
+        """Which words are in the title: bool[n]."""
+        return np.asarray(self.rows["in_title"])
+
+    @property
+    def marked(self) -> npt.NDArray[np.bool_]:
+        """Which words are marked: bool[n]."""
+        return np.asarray(self.rows["marked"])
+
+
+@dataclass(frozen=True, slots=True)
+class PageWords:
+    """The words of pages, counted when they are asked for. languages: the BCP 47 tag of each page, if any."""
+
+    counter: "WordCounter"
+    pages: PageTexts
+    languages: Sequence[str | None]
+
+    def __len__(self) -> int:
+        return len(self.pages)
+
+    def tables(self) -> Iterator[WordTable]:
+        """Yield the words of each page."""
+        for number, language in enumerate(self.languages):
+            yield self.counter.table(self.pages.page(number), language)
+
+    def found(self) -> Iterator[tuple[list[int], FoundWords]]:
+        """Yield the words of pages, of many in one call; see `WordCounter.found`."""
+        return self.counter.found(self.pages, self.languages)
 
 
 class WordCounter:
@@ -114,52 +155,72 @@ class WordCounter:
         self._needs = needs
         self._hash_word = hash_word
         self._markers = Markers(lexicon.markers, segmenter.cut)
-        self._vocabulary = Vocabulary(self._look_up)
+        self._fixed_kinds = self._kinds_of_lists()
+        self._vocabulary = Vocabulary(self._look_up, self._markers.phrases)
 
-    def table(self, title: str, body: str, language: str | None = None) -> WordTable:
-        """Segment a folded title and body, and return their words.
-
-        language: the page's BCP 47 tag, if any.
-        """
-        segments, tags = self._segments(body, language)
-        size = len(segments)
-        if self._needs.title and title:
-            more, more_tags = self._segments(title, language)
-            segments, tags = segments + more, tags + more_tags
-        vocabulary = self._vocabulary
-        slots = vocabulary.slots(segments)
-        phrases = [i for i in vocabulary.phrases(slots[:size]) if self._markers.phrase_at(segments, i)]
-        table = WordTable(segments, *vocabulary.distinct(slots, size, phrases), tags)
+    def table(self, text: PageText, language: str | None = None) -> WordTable:
+        """Segment a page, and return its words. language: the page's BCP 47 tag, if any."""
+        body, title, tags = self._of_page(text, language)
+        pages = PageSegments.joined([body, title])
+        table = WordTable(pages.segments, self._find(pages).distinct(), tags)
         return _without_particles(table) if tags else table
 
-    def _segments(self, text: str, language: str | None) -> tuple[list[str], list[str]]:
-        segmenter = self._segmenter.for_text(text, language)
-        if len(text) <= PART_CHARS:
-            return self._cut(segmenter, text)
-        known: dict[str, str] = {}
-        segments: list[str] = []
-        tags: list[str] = []
-        for part in _parts(text):
-            words, their_tags = self._cut(segmenter, part)
-            segments += [known.setdefault(word, word) for word in words]
-            tags += [known.setdefault(tag, tag) for tag in their_tags]
-        return segments, tags
+    def found(self, pages: PageTexts, languages: Sequence[str | None]) -> Iterator[tuple[list[int], FoundWords]]:
+        """Yield the words of pages, of many in one call: the numbers of the pages, and their words.
 
-    def _cut(self, segmenter: Segmenter, text: str) -> tuple[list[str], list[str]]:
+        These are valid until the next are asked for. languages: the BCP 47 tag of each page, if any. Not for a scheme
+        that needs tags.
+        """
+        together: dict[Segmenter, list[int]] = {}
+        alone: list[int] = []
+        starts, bodies = pages.starts.tolist(), pages.bodies.tolist()
+        for number, (of_body, of_title) in enumerate(self._segmenter.for_pages(pages, languages)):
+            is_alike = bodies[number] == starts[number + 1] or (self._needs.title and of_body is of_title)
+            if is_alike and starts[number + 1] - starts[number] <= PART_CHARS:
+                together.setdefault(of_body, []).append(number)
+            else:
+                alone.append(number)
+        for segmenter, numbers in together.items():
+            yield numbers, self._find(segmenter.segments_of_pages(pages.chosen(numbers)))
+        if alone:
+            parts = [self._of_page(pages.page(number), languages[number])[:2] for number in alone]
+            yield alone, self._find(PageSegments.joined([part for page in parts for part in page]))
+
+    def _find(self, pages: PageSegments) -> FoundWords:
+        return self._vocabulary.find(pages)
+
+    def _of_page(self, text: PageText, language: str | None) -> tuple[Segments, Segments, list[str]]:
+        """Return the segments of body and title, and the parts of speech of both if needed."""
+        segments, tags = self._segments(text.body, self._segmenter.for_text(text.body_points, language))
+        if not (text.title and self._needs.title):
+            return segments, NO_SEGMENTS, tags
+        more, more_tags = self._segments(text.title, self._segmenter.for_text(text.title_points, language))
+        return segments, more, tags + more_tags
+
+    def _segments(self, text: str, segmenter: Segmenter) -> tuple[Segments, list[str]]:
+        parts = [text] if len(text) <= PART_CHARS else _parts(text)
         if not self._needs.tags:
-            return segmenter.cut(text), []
-        pairs = segmenter.tag(text)
-        return [word for word, _ in pairs], [tag for _, tag in pairs]
+            return Segments.joined(map(segmenter.segments, parts)), []
+        tagged = [segmenter.tag(part) for part in parts]
+        segments = Segments.joined(Segments.of([word for word, _ in pairs]) for pairs in tagged)
+        return segments, [intern(tag) for pairs in tagged for _, tag in pairs]
 
     def _look_up(self, words: Sequence[str]) -> Facts:
         kinds = [self._kind(word) for word in words]
         hashes = [self._hash_word(word) if kind & FEATURE else 0 for word, kind in zip(words, kinds, strict=True)]
         return Facts(hashes, self._idf.idfs_of(words), kinds)
 
-    def _kind(self, word: str) -> int:
-        kind = SENTENCE_END if word in SENTENCE_ENDS else 0
+    def _kinds_of_lists(self) -> dict[str, int]:
+        """Return the kinds of the ends of sentences and of markers, without what is known of any word."""
+        kinds = dict.fromkeys(SENTENCE_ENDS, SENTENCE_END)
         if self._needs.marker_by == "sentence":
-            kind |= MARKER * self._markers.has(word) | PHRASE * self._markers.begins(word)
+            beginnings = {phrase[0] for phrase in self._markers.phrases}
+            for kind, words in ((MARKER, self._markers.whole), (PHRASE, beginnings)):
+                kinds |= {word: kinds.get(word, 0) | kind for word in words}
+        return kinds
+
+    def _kind(self, word: str) -> int:
+        kind = self._fixed_kinds.get(word, 0)
         if len(word) < self._needs.min_chars or word in self._stop_words:
             return kind
         if not (word.isalnum() or any(map(str.isalnum, word))):
@@ -184,13 +245,4 @@ def _parts(text: str) -> Iterator[str]:
 def _without_particles(table: WordTable) -> WordTable:
     """Return the table without modal particles."""
     kept = np.array([tag != MODAL_PARTICLE for tag in table.parts_of_speech], dtype=np.bool_)
-    return replace(
-        table,
-        first=table.first[kept],
-        low=table.low[kept],
-        high=table.high[kept],
-        counts=table.counts[kept],
-        idf=table.idf[kept],
-        in_title=table.in_title[kept],
-        marked=table.marked[kept],
-    )
+    return WordTable(table.segments, table.rows[kept], table.tags)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.index.block_crowd import CROWD, NODE_BYTES, NODES_ROOM, NODES_USED, ROW_MODE
+from dedup_service.core.index.block_halves_bulk import ROUND_ENTRIES, BulkFill
 from dedup_service.core.index.block_halves_probe import probe_few, probe_numbers
 from dedup_service.core.index.block_halves_write import (
     ALL,
@@ -65,6 +66,9 @@ _MOST_HOT_LINES = 40
 """Lines above which a bucket becomes hot at the latest: what it moves at once must fit the spare lines."""
 
 _NEVER = 1 << 40
+_MIN_ROUND = 1 << 10
+"""Entries that are collected at least, whatever the caller expects."""
+
 _FEW = 16
 """Fingerprints up to which a call keeps the interpreter lock: about 10 µs."""
 
@@ -173,11 +177,8 @@ class CompactShard:
                     f"sequence {sequences[done]} with fingerprint {fingerprints[done]} is in the index already; "
                     "remove it first, or insert it once"
                 )
-            if status == UNREFINED:
-                for table in range(2, 2 + 2 * self._halves):
-                    self._open(table)
             if status != DONE:
-                self._make_room()
+                self._provide()
 
     def remove(self, sequences: Integers, fingerprints: Fingerprints) -> int:
         """Remove entries: int64[n], uint64[n]; return how many, up to the first that is not there."""
@@ -193,6 +194,19 @@ class CompactShard:
             while self._counters[HEAD_ROOM + table] < heads + _SPARE:
                 self._counters[HEAD_ROOM + table] = self._pools[table].grow()
             self._counters[HEADS + table] = heads
+
+    def filling(self, entries: int) -> BulkFill:
+        """Return what fills a shard of rows, empty or not, with about so many entries."""
+        self.reserve(entries)
+        room = min(max(entries, _MIN_ROUND), ROUND_ENTRIES)
+        return BulkFill(self._halves, self._bases, self._counters, self._provide, round_entries=room)
+
+    def _provide(self) -> None:
+        """Let kernels continue that stopped for memory or for refined tables."""
+        if self._counters[STATUS] == UNREFINED:
+            for table in range(2, 2 + 2 * self._halves):
+                self._open(table)
+        self._make_room()
 
     def _open(self, table: int) -> None:
         """Give a table its first buckets."""

@@ -46,6 +46,7 @@ __all__ = [
     "HALF",
     "MAX_COMPACT_RADIUS",
     "bits_between",
+    "half_leaves",
     "half_of",
     "half_tolerance",
     "is_crowded",
@@ -94,6 +95,26 @@ def refined_of(half: int, block: int) -> int:
 
 
 @kernel_inline
+def half_leaves(
+    half: int, value: int, word: int, count: int, leaves: Integers, bases: Integers, counters: Integers
+) -> int:
+    """Write where a half stores a fingerprint to the rows of `leaves` from `count` on; return the number behind.
+
+    value, word: this half and the other one. See `leaves_of`.
+    """
+    head = head_address(half, value, bases, counters)
+    if load32(head + META) & HOT == 0:
+        leaves[count, 0], leaves[count, 1], leaves[count, 2], leaves[count, 3] = half, head, value, word
+        return count + 1
+    for block in range(2):
+        table, refined = refined_of(half, block), value ^ mixed_block(word, block)
+        head = head_address(table, refined, bases, counters)
+        leaves[count, 0], leaves[count, 1], leaves[count, 2], leaves[count, 3] = table, head, refined, word
+        count += 1
+    return count
+
+
+@kernel_inline
 def leaves_of(fingerprint: np.uint64, halves: int, leaves: Integers, bases: Integers, counters: Integers) -> int:
     """Write where a fingerprint is stored to leaves: int64[4, 4]; return their number.
 
@@ -102,16 +123,7 @@ def leaves_of(fingerprint: np.uint64, halves: int, leaves: Integers, bases: Inte
     count = 0
     for half in range(halves):
         value, word = half_of(fingerprint, half), half_of(fingerprint, 1 - half)
-        head = head_address(half, value, bases, counters)
-        if load32(head + META) & HOT == 0:
-            leaves[count, 0], leaves[count, 1], leaves[count, 2], leaves[count, 3] = half, head, value, word
-            count += 1
-            continue
-        for block in range(2):
-            table, refined = refined_of(half, block), value ^ mixed_block(word, block)
-            head = head_address(table, refined, bases, counters)
-            leaves[count, 0], leaves[count, 1], leaves[count, 2], leaves[count, 3] = table, head, refined, word
-            count += 1
+        count = half_leaves(half, value, word, count, leaves, bases, counters)
     return count
 
 

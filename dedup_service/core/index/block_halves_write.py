@@ -74,10 +74,15 @@ __all__ = [
     "WORK_COMPARED",
     "WORK_LINES",
     "WORK_PROBES",
+    "grow_tables",
     "insert_few",
     "insert_numbers",
+    "is_short",
+    "join",
     "remove_few",
     "remove_numbers",
+    "set_everywhere",
+    "store_in",
 ]
 
 _FIRST = 27
@@ -174,6 +179,22 @@ def grow_tables(taken: Integers, bases: Integers, counters: Integers) -> None:
 
 
 @kernel_inline
+def store_in(leaves: Integers, count: int, number: int, taken: Integers, bases: Integers, counters: Integers) -> bool:
+    """Store a new fingerprint with its value in its leaves; return whether refined tables are missing for a bucket."""
+    unrefined = False
+    for leaf in range(count):
+        table, head, value = leaves[leaf, 0], leaves[leaf, 1], leaves[leaf, 2]
+        grew = append(table, head, value, leaves[leaf, 3], number, bases, counters)
+        if grew and table < 2 and is_crowded(head, counters[HOT_LINES], bases):
+            if counters[HEADS + 2 + 2 * table]:
+                make_hot(table, bucket_of(value, counters[HEADS + table]), taken, bases, counters)
+                counters[HOT_BUCKETS] += 1
+            else:
+                unrefined = True
+    return unrefined
+
+
+@kernel_inline
 def insert_range(
     sequences: Integers,
     fingerprints: Fingerprints,
@@ -203,16 +224,7 @@ def insert_range(
         number = take_number(sequence, bases, counters)
         counters[ALL] += 1
         counters[DISTINCT] += 1
-        unrefined = False
-        for leaf in range(count):
-            table, head, value = leaves[leaf, 0], leaves[leaf, 1], leaves[leaf, 2]
-            grew = append(table, head, value, leaves[leaf, 3], number, bases, counters)
-            if grew and table < 2 and is_crowded(head, counters[HOT_LINES], bases):
-                if counters[HEADS + 2 + 2 * table]:
-                    make_hot(table, bucket_of(value, counters[HEADS + table]), taken, bases, counters)
-                    counters[HOT_BUCKETS] += 1
-                else:
-                    unrefined = True
+        unrefined = store_in(leaves, count, number, taken, bases, counters)
         grow_tables(taken, bases, counters)
         if unrefined:
             counters[STATUS] = UNREFINED

@@ -15,6 +15,7 @@ Source: Manku, Jain, Das Sarma, "Detecting Near-Duplicates for Web Crawling", WW
 the others.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -135,6 +136,24 @@ class BlockIndex:
                 raise
             done.append((shard, some, stored))
 
+    def fill(self, entries: int, pieces: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]) -> None:
+        """Add about so many entries: the same as `reserve` and `insert_many` for each piece, faster for rows.
+
+        pieces: sequences and fingerprints, as for `insert_many`. Raises like it; then the index is of no use.
+        """
+        self.reserve(entries)
+        if self._layout != "compact" or self._max_sequence != MAX_ROW:
+            for sequences, fingerprints in pieces:
+                self.insert_many(sequences, fingerprints)
+            return
+        each = -(-entries // len(self._shards))
+        fills = {id(shard): shard.filling(each) for shard in self._shards if isinstance(shard, CompactShard)}
+        for sequences, fingerprints in pieces:
+            for shard, some, stored in self._owned(*self._checked_arrays(sequences, fingerprints)):
+                fills[id(shard)].add(some, stored)
+        for filling in fills.values():
+            filling.end()
+
     def remove(self, sequence: int, fingerprint: int) -> None:
         """Remove an entry; StateError if this pair of sequence and fingerprint is not in the index."""
         shard = self._owner(sequence, fingerprint)
@@ -181,6 +200,9 @@ class BlockIndex:
             raise ConfigurationError(f"most_identical is {most_identical}; give 1 or more")
         fingerprints = np.array(fingerprints, np.uint64, order="C")
         query, sequence, distance = self._ask(fingerprints, NO_LIMIT if most_identical is None else most_identical)
+        if not len(query):
+            offsets = np.zeros(len(fingerprints) + 1, np.int64)
+            return BatchProbeResult(offsets, _NO_CANDIDATES.sequences, _NO_CANDIDATES.distances)
         order = np.lexsort((sequence, distance, query))
         offsets = np.searchsorted(query[order], np.arange(len(fingerprints) + 1))
         return BatchProbeResult(offsets, sequence[order], distance[order])
@@ -246,11 +268,13 @@ class BlockIndex:
             )
         if not len(sequences):
             return sequences, fingerprints
-        if sequences.min() < 0:
-            raise ConfigurationError(f"sequence {sequences.min()} is negative; number pages from 0")
-        if sequences.max() > self._max_sequence:
-            raise ConfigurationError(f"row {sequences.max()} is above {self._max_sequence}, the largest row number")
-        if np.all(sequences[1:] >= sequences[:-1]):
+        ascend = len(sequences) == 1 or bool(np.all(sequences[1:] >= sequences[:-1]))
+        least, most = (sequences[0], sequences[-1]) if ascend else (sequences.min(), sequences.max())
+        if least < 0:
+            raise ConfigurationError(f"sequence {least} is negative; number pages from 0")
+        if most > self._max_sequence:
+            raise ConfigurationError(f"row {most} is above {self._max_sequence}, the largest row number")
+        if ascend:
             return np.array(sequences, order="C"), np.array(fingerprints, order="C")
         order = np.argsort(sequences, kind="stable")
         return sequences[order], fingerprints[order]

@@ -56,6 +56,7 @@ __all__ = [
     "hash_in",
     "head_address",
     "longest_bucket",
+    "set_slot",
     "slot_tag",
     "slot_value",
     "split_next",

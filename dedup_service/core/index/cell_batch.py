@@ -112,14 +112,16 @@ class PathColumns:
 
     def __init__(self, changes: CellChanges) -> None:
         count, levels = len(changes.rows), changes.keys.shape[2]
-        joined = np.frombuffer(b"".join(changes.paths), np.uint8)
-        sizes = np.fromiter(map(len, changes.paths), np.int64, count)
-        inserts = count - int(np.count_nonzero(changes.removes))
+        removed = int(np.count_nonzero(changes.removes))
         self.levels = np.zeros((count, PARTS), np.uint8)
         self.spans = np.full((count, 2), -1, np.int64)
-        self.given = len(joined) // 4
-        self.keys = np.empty(self.given + inserts * PARTS * levels, np.uint32)
+        self.given = sum(map(len, changes.paths)) // 4
+        self.keys = np.empty(self.given + (count - removed) * PARTS * levels, np.uint32)
         self.of = np.arange(count)
+        if not removed:
+            return
+        joined = np.frombuffer(b"".join(changes.paths), np.uint8)
+        sizes = np.fromiter(map(len, changes.paths), np.int64, count)
         split_given(joined.copy(), sizes, self.levels, self.spans, self.keys)
         undone = np.flatnonzero(changes.removes & (sizes == 0)).tolist()
         if undone:

@@ -43,7 +43,13 @@ from dedup_service.core.index.cell_batch import (
     follow_changes,
     probe_many,
 )
-from dedup_service.core.index.cell_redo import list_operations, redo_operations
+from dedup_service.core.index.cell_redo import (
+    MAX_SLOTS,
+    SORTED_BITS,
+    list_operations,
+    redo_operations,
+    sort_operations,
+)
 from dedup_service.core.index.cell_table import (
     EMPTY_PART,
     MAX_ROWS,
@@ -55,7 +61,6 @@ from dedup_service.core.index.cell_table import (
     restore_entries,
     split_paths,
 )
-from dedup_service.core.index.quotient_segment import HASH_BITS
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.core.index.row_words import RowWords, read_words, write_words, write_words_of
 
@@ -71,7 +76,6 @@ __all__ = [
     "path_size",
 ]
 
-MAX_SLOTS = 64
 SIEVE_BYTES = 16
 """Bytes of a sketch that the sieve compares."""
 
@@ -82,7 +86,6 @@ MOST_DIFFERING = int(8 * SIEVE_BYTES * (1 - MIN_EQUAL))
 """Bits of the sieve in which an entry may differ from a page."""
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
-_SORTED_SHIFT = HASH_BITS - 16
 _FOUND = 1 << 16
 """Rows for which a batch of probes has room at first."""
 
@@ -281,29 +284,15 @@ class CellRows:
         of them and the place in the log when it was copied. StateError if the paths are cut off.
         """
         levels, keys, starts = _split(paths, len(rows))
-        values, entries = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint32)
-        holds = np.empty(len(keys), np.bool_)
-        list_operations(levels, keys, starts, values, entries, holds)
-        order = np.argsort((values >> _SORTED_SHIFT).astype(np.uint16), kind="stable")
+        hashes, behind = np.empty(len(keys), np.int64), np.zeros(1 << SORTED_BITS, np.int64)
+        list_operations(levels, keys, starts, hashes, behind)
+        operations, sorted_rows = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint32)
+        sort_operations(levels, starts, hashes, behind, rows, slots, added, at, ends, stamps, operations, sorted_rows)
         done, progress = 0, np.zeros(1, np.int64)
         while True:
-            done = redo_operations(
-                done,
-                order,
-                values,
-                entries,
-                holds,
-                rows,
-                slots,
-                added,
-                at,
-                self._cells.address,
-                self._turned.address,
-                ends,
-                stamps,
-                progress,
-            )
-            if done == len(order):
+            cells, turned = self._cells.address, self._turned.address
+            done = redo_operations(done, operations, sorted_rows, cells, turned, progress)
+            if done == len(operations):
                 return
             self._reshape()
 
@@ -412,6 +401,8 @@ class CellRows:
 
 def _plain(column: npt.NDArray[Any], kind: type) -> npt.NDArray[Any]:
     """Return an array of the one layout for which the loop is compiled."""
+    if column.dtype == kind and column.flags.carray:  # what `require` asks for, which takes ten times as long
+        return column
     return np.require(column, kind, ["C", "W"])
 
 

@@ -7,10 +7,12 @@ its entry. For a cell there are three things to restore:
   last one counts, whether or not the piece has them already.
 - How many entries it turned away: a count, so a change is applied only if it came after its piece of that table was
   copied. Each piece has a stamp for that, the place in the log.
-- Its flag, and whether it exists: both follow from the other two after the last change.
+- Its flag, and whether it exists: both follow from the other two after the last change. A flag that the piece has is
+  right unless the count changes later, and whatever changes the count sets the flag. So a change of the row alone
+  leaves the flag, and needs no look at the counts.
 
 So changes of different cells may be applied in any order. They are sorted by the hash, since neighbours in the table
-share cache lines and pages: 5 µs an entry in order of the log, 1 µs sorted, at 10^7 entries.
+share cache lines and pages, and lie in that order in memory, so that those that come next are read ahead of time.
 """
 
 import numpy as np
@@ -20,8 +22,10 @@ from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.cell_table import MAX_TURNED, NO_ROW, cell_hash, keys_of_part
 from dedup_service.core.index.quotient_segment import (
     ELEMENTS,
+    HASH_BITS,
     add,
     field,
+    flag_of,
     located,
     prefetch_home,
     seek,
@@ -32,9 +36,21 @@ from dedup_service.core.index.quotient_segment import (
 )
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = ["list_operations", "redo_operations"]
+__all__ = ["MAX_SLOTS", "SORTED_BITS", "list_operations", "redo_operations", "sort_operations"]
 
-_AHEAD = 8
+MAX_SLOTS = 64
+
+SORTED_BITS = 16
+"""Bits of a hash by which operations are sorted: so many that cells of one range are in the cache together."""
+
+_AHEAD = 12
+
+_SORTED_SHIFT = HASH_BITS - SORTED_BITS
+_HASH = (1 << HASH_BITS) - 1
+_SLOT_SHIFT = HASH_BITS
+_HOLDS, _ADDED, _COUNTS = 1 << 41, 1 << 42, 1 << 43
+"""An operation is an int64: hash, slot (6 bits) and flags. _HOLDS: the cell holds the entry, or has turned it away;
+_ADDED: the entry is inserted, not removed; _COUNTS: the change came after the piece of the counts."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -83,25 +99,33 @@ def is_counted(value: int, slot: int, turned: int) -> bool:
 
 
 @kernel_inline
-def redo_cell(value: int, slot: int, row: int, is_added: bool, holds: bool, cells: int, turned: int) -> bool:
-    """Let a cell hold a row, or not any more, with the flag that its count says; False without room for it.
+def redo_row(value: int, slot: int, row: int, is_added: bool, cells: int) -> bool:
+    """Let a cell hold a row, or not any more; False without room for it."""
+    segment, home, rest = located(value, slot, cells)
+    place, free = seek(home, rest, segment)
+    if place < 0:
+        return not is_added or bool(add(free, home, rest, row, segment, cells))
+    if is_added:
+        set_value(place, row, segment)
+    elif value_at(place, segment) == row:
+        set_value(place, NO_ROW, segment)
+        if not flag_of(place, segment):
+            take_out(place, home, segment, cells)
+    return True
 
-    row: of the entry, which the cell holds, or turned away if `holds` is false.
-    """
+
+@kernel_inline
+def redo_flag(value: int, slot: int, cells: int, turned: int) -> bool:
+    """Let a cell have the flag that its count says; False without room for it."""
     counted = is_counted(value, slot, turned)
     segment, home, rest = located(value, slot, cells)
     place, free = seek(home, rest, segment)
     if place < 0:
-        takes = is_added and holds
-        if not takes and not counted:
+        if not counted:
             return True
-        if not add(free, home, rest, row if takes else NO_ROW, segment, cells):
+        if not add(free, home, rest, NO_ROW, segment, cells):
             return False
         place = free
-    elif holds and is_added:
-        set_value(place, row, segment)
-    elif holds and value_at(place, segment) == row:
-        set_value(place, NO_ROW, segment)
     set_flag(place, counted, segment)
     if not counted and value_at(place, segment) == NO_ROW:
         take_out(place, home, segment, cells)
@@ -113,60 +137,100 @@ def list_operations(
     levels: npt.NDArray[np.uint8],
     keys: npt.NDArray[np.uint32],
     path_starts: Integers,
-    values: Integers,
-    entries: npt.NDArray[np.uint32],
-    holds: npt.NDArray[np.bool_],
+    hashes: Integers,
+    behind: Integers,
 ) -> None:
-    """List the cells of paths, those of an entry in order.
+    """List the cells of paths, and count them by the first bits of their hash.
 
-    levels: uint8[n, PARTS]; keys of all paths, those of entry i from path_starts[i] on. values, entries, holds: for
-    each key receive the hash of its cell, the number of the entry, and whether the cell holds it.
+    levels: uint8[n, PARTS]; keys of all paths, those of entry i from path_starts[i] on. hashes: receives the hash of
+    the cell of each key. behind: int64[1 << SORTED_BITS], zeros, receives where the cells of a range of hashes end
+    when all are sorted by their ranges.
     """
     for number in range(len(levels)):
         at = path_starts[number]
         for part in range(PARTS):
-            stored, count = keys_of_part(levels[number, part])
-            for level in range(count):
-                values[at] = cell_hash(part, keys[at])
-                entries[at] = number
-                holds[at] = stored and level == count - 1
+            _, count = keys_of_part(levels[number, part])
+            for _ in range(count):
+                value = cell_hash(part, keys[at])
+                hashes[at] = value
+                behind[value >> _SORTED_SHIFT] += 1
                 at += 1
+    end = 0
+    for place in range(len(behind)):
+        end += behind[place]
+        behind[place] = end
+
+
+@long_kernel
+def sort_operations(
+    levels: npt.NDArray[np.uint8],
+    path_starts: Integers,
+    hashes: Integers,
+    behind: Integers,
+    entry_rows: npt.NDArray[np.uint32],
+    slots: npt.NDArray[np.uint8],
+    added: npt.NDArray[np.bool_],
+    at: Integers,
+    ends: Integers,
+    stamps: Integers,
+    operations: Integers,
+    rows: npt.NDArray[np.uint32],
+) -> None:
+    """Write the operations in order of the ranges of their hashes, and within a range in order of the log.
+
+    levels, path_starts, hashes, behind: of `list_operations`; `behind` changes. entry_rows: uint32[n], slots: uint8[n],
+    added: bool[n], at: int64[n] of the entries, the last one the place in the log. ends, stamps: pieces of the second
+    table; see `is_later`. operations: for each receives hash, slot and flags; rows: the row.
+    """
+    for number in range(len(levels) - 1, -1, -1):
+        key = path_starts[number + 1] if number + 1 < len(levels) else len(hashes)
+        common = np.int64(slots[number]) << _SLOT_SHIFT
+        if added[number]:
+            common |= _ADDED
+        for part in range(PARTS - 1, -1, -1):
+            stored, count = keys_of_part(levels[number, part])
+            for level in range(count - 1, -1, -1):
+                key -= 1
+                value = hashes[key]
+                operation = value | common
+                if stored and level == count - 1:
+                    operation |= _HOLDS
+                elif is_later(value, at[number], ends, stamps):
+                    operation |= _COUNTS
+                behind[value >> _SORTED_SHIFT] -= 1
+                place = behind[value >> _SORTED_SHIFT]
+                operations[place] = operation
+                rows[place] = entry_rows[number]
 
 
 @long_kernel
 def redo_operations(
     start: int,
-    order: Integers,
-    values: Integers,
-    entries: npt.NDArray[np.uint32],
-    holds: npt.NDArray[np.bool_],
+    operations: Integers,
     rows: npt.NDArray[np.uint32],
-    slots: npt.NDArray[np.uint8],
-    added: npt.NDArray[np.bool_],
-    at: Integers,
     cells: int,
     turned: int,
-    ends: Integers,
-    stamps: Integers,
     progress: Integers,
 ) -> int:
-    """Apply the operations order[start:] again; return how many are done.
+    """Apply the operations from number `start` on again; return how many are done.
 
-    It stops where a table has to grow, and goes on with the same `progress`: int64[1], 0 at first. values, entries,
-    holds: of `list_operations`. rows: uint32[n], slots: uint8[n], added: bool[n], at: int64[n] of the entries, the
-    last one the place in the log. ends, stamps: pieces of the second table; see `is_later`.
+    It stops where a table has to grow, and goes on with the same `progress`: int64[1], 0 at first. operations, rows:
+    of `sort_operations`.
     """
-    for number in range(start, len(order)):
-        if number + _AHEAD < len(order):
-            prefetch_home(values[order[number + _AHEAD]], cells)
-        operation = order[number]
-        entry, value, is_holder = entries[operation], values[operation], holds[operation]
-        row, slot, is_added = int(np.int64(rows[entry])), int(np.int64(slots[entry])), added[entry]
-        counts = not is_holder and progress[0] == 0 and is_later(value, at[entry], ends, stamps)
-        if counts and not redo_count(value, slot, is_added, turned):
+    for number in range(start, len(operations)):
+        if number + _AHEAD < len(operations):
+            prefetch_home(operations[number + _AHEAD] & _HASH, cells)
+        operation = operations[number]
+        value, slot = operation & _HASH, (operation >> _SLOT_SHIFT) & (MAX_SLOTS - 1)
+        is_added = operation & _ADDED != 0
+        if operation & _HOLDS:
+            if not redo_row(value, slot, int(np.int64(rows[number])), is_added, cells):
+                return number
+            continue
+        if operation & _COUNTS and progress[0] == 0 and not redo_count(value, slot, is_added, turned):
             return number
         progress[0] = 1
-        if not redo_cell(value, slot, row, is_added, is_holder, cells, turned):
+        if not redo_flag(value, slot, cells, turned):
             return number
         progress[0] = 0
-    return len(order)
+    return len(operations)

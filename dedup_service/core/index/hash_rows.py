@@ -44,6 +44,7 @@ _AHEAD = 8
 """Hashes whose places are fetched while loops work on the one before them."""
 
 _SHIFT = np.uint64(64 - HASH_BITS)
+_NO_ROWS = np.empty(0, np.uint32)
 
 
 class HashRows:
@@ -103,7 +104,8 @@ class HashRows:
         """
         found = np.empty(len(values) * CROWD, np.int64)
         counts = np.zeros(len(values), np.int64)
-        rows_of_many(values, self._table.address, found, counts)
+        if not rows_of_many(values, self._table.address, found, counts) and not self._crowded:
+            return np.zeros(len(values) + 1, np.int64), _NO_ROWS
         for at in np.flatnonzero(self._crowded_among(values)).tolist():
             crowd = self._crowded[_first_bits(int(values[at]))]
             counts[at] = min(len(crowd), CROWD)
@@ -283,8 +285,12 @@ def rows_of_many(
     table: int,
     found: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
-) -> None:
-    """Write the rows under each hash, ascending, into found: int64[n * CROWD], and their number into counts."""
+) -> int:
+    """Write the rows under each hash, ascending, into found: int64[n * CROWD], and their number into counts.
+
+    Returns how many there are in all.
+    """
+    total = 0
     for number in range(len(values) + _AHEAD):
         if number < len(values):
             prefetch_home(identity(values[number]), table)
@@ -295,6 +301,8 @@ def rows_of_many(
             if count > 1:
                 found[start : start + count] = np.sort(found[start : start + count])
             counts[at] = count
+            total += count
+    return total
 
 
 @kernel_inline

@@ -105,8 +105,9 @@ class MatchRow:
             raise ConfigurationError(
                 f"row {self.name!r} needs a jaccard above 0: pages without a common shingle never match"
             )
-        if self.min_letters < 0 or any((getattr(self, bound) or 0) < 0 for bound in UPPER_BOUNDS):
-            raise ConfigurationError(f"row {self.name!r} has a bound below 0; give 0 or more")
+        # A bound that is not a number would hold for all pages or for none, by the direction of a comparison.
+        if not all((getattr(self, bound) or 0) >= 0 for bound in ("min_letters", *UPPER_BOUNDS)):
+            raise ConfigurationError(f"row {self.name!r} has a bound below 0, or one that is no number; give 0 or more")
 
     def holds(self, similarity: Similarity) -> bool:
         """Return whether every bound holds.

@@ -30,10 +30,11 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from dedup_service.core.kernels import kernel, kernel_inline
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 from dedup_service.core.text.normalise import PLANE, is_letter_above
+from dedup_service.core.text.page_text import PageTexts
 
-__all__ = ["body_hash", "exact_form", "text_hash"]
+__all__ = ["exact_form", "exact_hashes"]
 
 _NOTHING, _SPACE, _CLOSING, _LETTER, _HAN, _DIGIT, _MARK, _SIGN, _UNIT, _CURRENCY, _DASH, _LONG_DASH = range(12)
 _POINT, _COMMA, _APOSTROPHE, _BETWEEN, _COMPARE, _ARROW, _NUMBER_SIGN, _POWER, _STAR, _PRIME = range(12, 22)
@@ -79,29 +80,60 @@ _HAN_AND_KANA = (range(0x2E80, 0x3000), range(0x3005, 0x3008), range(0x3041, 0x3
                  range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xF900, 0xFB00))  # fmt: skip
 
 
-def exact_form(folded: str) -> npt.NDArray[np.uint32]:
+def exact_form(folded: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     """Return the exact form of a text as code points: uint32[n].
 
-    folded: the second text of `normalise.fold_exactly`; one character for each run of white space.
+    folded: the code points, uint32[m], of the second text of `normalise.fold_exactly`; one character for each run of
+    white space.
 
-    >>> exact_form("c++: 1,500 − 15.0 %").tobytes().decode("utf-32-le")
+    >>> from dedup_service.core.text.normalise import code_points
+    >>> exact_form(code_points("c++: 1,500 − 15.0 %")).tobytes().decode("utf-32-le")
     'c++1500-15.0%'
     """
-    code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    return exact_form_of(code_points, *_tables())
+    return exact_form_of(folded, *_tables())
 
 
-def body_hash(body: npt.NDArray[np.uint32]) -> int | None:
-    """Return the unsigned 64-bit hash (xxh3) of the exact form of a body, uint32[n]; None if that is empty."""
-    return xxhash.xxh3_64_intdigest(body.tobytes()) if len(body) else None
+def exact_hashes(pages: PageTexts) -> list[tuple[int | None, int | None]]:
+    """Return two unsigned 64-bit hashes (xxh3) of each page: of its body, and of title and body; None without a body.
 
-
-def text_hash(title: npt.NDArray[np.uint32], body: npt.NDArray[np.uint32]) -> int | None:
-    """Return the unsigned 64-bit hash (xxh3) of the exact forms of a title, uint32[m], and a body, uint32[n].
-
-    None if the body is empty. A code point 0, which no exact form has, separates them.
+    pages: folded without loss. Hashed are the exact forms, as code points; a code point 0, which no exact form has,
+    separates a title from its body.
     """
-    return xxhash.xxh3_64_intdigest(title.tobytes() + bytes(4) + body.tobytes()) if len(body) else None
+    forms, places = exact_forms(pages.points, pages.starts, pages.bodies, *_tables())
+    view, hashed = forms.data, xxhash.xxh3_64_intdigest
+    return [
+        (hashed(view[body:end]), hashed(view[start:end])) if body < end else (None, None)
+        for start, body, end in places.tolist()
+    ]
+
+
+@long_kernel
+def exact_forms(
+    points: npt.NDArray[np.uint32],
+    starts: npt.NDArray[np.int64],
+    bodies: npt.NDArray[np.int64],
+    kinds: npt.NDArray[np.uint8],
+    plain: npt.NDArray[np.uint16],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Return the exact forms of n `PageTexts`, of each the title, a 0 and the body, in one array: uint32[k].
+
+    With them where each title and body begin, and where the body ends: int64[n, 3]. kinds, plain: `_tables`.
+    """
+    written = np.empty(len(points) + len(bodies), np.uint32)
+    places = np.empty((len(bodies), 3), np.int64)
+    count = 0
+    for page in range(len(bodies)):
+        places[page, 0] = count
+        title = exact_form_of(points[bodies[page] : starts[page + 1]], kinds, plain)
+        written[count : count + len(title)] = title
+        count += len(title) + 1
+        written[count - 1] = 0
+        places[page, 1] = count
+        body = exact_form_of(points[starts[page] : bodies[page]], kinds, plain)
+        written[count : count + len(body)] = body
+        count += len(body)
+        places[page, 2] = count
+    return written[:count], places
 
 
 @kernel

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.hash_table import EMPTY, slot_of, table_size
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["distinct_ngrams", "ngram_hash"]
 
 
-@kernel
+@kernel_inline
 def ngram_hash(letters: npt.NDArray[np.uint32], start: int, n: int) -> np.uint64:
     """Return the 64-bit hash of letters[start : start + n]."""
     value = np.uint64(n)
@@ -30,19 +30,26 @@ def ngram_hash(letters: npt.NDArray[np.uint32], start: int, n: int) -> np.uint64
 @kernel
 def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
     """Return the hashes of the distinct n-grams of letters uint32[m] in order: uint64[d]."""
-    count = len(letters) - n + 1
-    if count < 1:
-        return np.empty(0, dtype=np.uint64)
-    seen = np.zeros(table_size(count), dtype=np.uint64)
-    hashes = np.empty(count, dtype=np.uint64)
+    hashes = _ngram_hashes(letters, n)
+    # A table that is a quarter full: few searches take a second step, which the processor would not foresee.
+    seen = np.zeros(table_size(2 * len(hashes)), dtype=np.uint64)
     distinct = 0
-    for i in range(count):
-        value = ngram_hash(letters, i, n)
-        if value == EMPTY:
-            value = GAMMA
+    for i in range(len(hashes)):
+        value = hashes[i] if hashes[i] != EMPTY else GAMMA
         slot = slot_of(seen, value)
-        if seen[slot] == EMPTY:
-            seen[slot] = value
-            hashes[distinct] = value
-            distinct += 1
+        hashes[np.uint64(distinct)] = value  # at most as far as the loop has come
+        distinct += seen[slot] == EMPTY
+        seen[slot] = value
     return hashes[:distinct]
+
+
+@kernel_inline
+def _ngram_hashes(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
+    """Return `ngram_hash` of all n-grams of letters uint32[m]: uint64[m - n + 1]. The compiler vectorises each loop."""
+    hashes = np.full(max(len(letters) - n + 1, 0), np.uint64(n), dtype=np.uint64)
+    for place in range(n):
+        for i in range(len(hashes)):
+            hashes[i] = hashes[i] * GAMMA + np.uint64(letters[i + place])
+    for i in range(len(hashes)):
+        hashes[i] = mix64_in_kernel(hashes[i])
+    return hashes

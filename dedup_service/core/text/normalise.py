@@ -13,8 +13,8 @@ the vowel signs and tones of scripts that always write them, such as Devanagari,
 in a mixed number, Arabic vowel marks.
 
 How: nearly every character of real text can be folded alone, by tables. A text with a character that may
-combine with its neighbour (marks, Hangul jamo), that is above the first plane, or that says less when folded,
-is folded by `fold_slowly`, the definition. Both give the same string; the tests compare them. OpenCC is asked
+combine with its neighbour (marks, Hangul jamo), that is above the first plane and no emoji, or that says less when
+folded, is folded by `fold_slowly`, the definition. Both give the same string; the tests compare them. OpenCC is asked
 only if a text has a Chinese character that is not in GB 2312, the list for simplified Chinese, or that OpenCC
 changes: it takes as long as all the rest.
 Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code
@@ -24,19 +24,24 @@ points); the Arabic forms are those of Lucene's ArabicNormalizer.
 import html
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import opencc
 
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = [
+    "FOLDED",
     "PLANE",
+    "SIMPLIFIED",
+    "code_points",
     "fold",
     "fold_exactly",
     "fold_slowly",
+    "folded_parts",
     "is_letter_above",
     "letter_table",
     "letters",
@@ -47,6 +52,9 @@ PLANE = 0x10000
 MAX_MARKS = 30
 """Combining marks in a row; UAX 15 finds no text in use with more."""
 SLOW = 0xFFFF  # a noncharacter: marks code points that the table cannot fold
+_CODE, _IS_SPACE, _MAY_BE_TRADITIONAL = np.uint32(0xFFFF), np.uint32(1 << 16), np.uint32(1 << 17)
+FOLDED, SIMPLIFIED = 1, 2
+_MARK, _VARIANT = 1, 2
 _JAMO = range(0x1100, 0x1200)
 _HAN = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xF900, 0xFB00))
 _LONGEST_EXPANSION = 8
@@ -72,8 +80,9 @@ _WRITTEN_MARKS = (
 )  # fmt: skip
 
 _EXPONENTS, _INDICES, _FRACTIONS = "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ", "₀₁₂₃₄₅₆₇₈₉", "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↉"
-_EXPONENT = re.compile(f"(?<![⁺⁻])[⁺⁻]*[{_EXPONENTS}][⁺⁻{_EXPONENTS}]*")
-_MIXED_NUMBER = re.compile(rf"(?<=\d)(?=[{_INDICES}{_FRACTIONS}])|(?<=[{_INDICES}{_FRACTIONS}])(?=\d)")
+# Each is a class of characters alone, which is found in a tenth of the time of an expression that looks around.
+_SIGNED_EXPONENTS = re.compile(f"[⁺⁻{_EXPONENTS}]+")
+_PARTS_OF_NUMBERS = re.compile(f"[{_INDICES}{_FRACTIONS}]+")
 _LESS_WHEN_FOLDED = re.compile(f"[{_EXPONENTS}{_INDICES}{_FRACTIONS}{''.join(map(chr, _ARABIC_VOWELS))}]")
 
 
@@ -96,14 +105,24 @@ def fold_exactly(text: str) -> tuple[str, str]:
     clean = _clean(text)
     if _LESS_WHEN_FOLDED.search(clean) is None:
         return folded, folded
-    apart = _MIXED_NUMBER.sub(" ", _EXPONENT.sub(r"^\g<0>", clean))
-    exact = _normal(apart, _variants() | {code: chr(code) for code in _ARABIC_VOWELS})
-    return folded, _finish(_code_points(exact))
+    apart = _PARTS_OF_NUMBERS.sub(_apart_from_digits, _SIGNED_EXPONENTS.sub(_as_exponent, clean))
+    return folded, _finish(code_points(_normal(apart, _exact_variants())))
+
+
+def _as_exponent(run: re.Match[str]) -> str:
+    """Return a run of exponents and signs as an exponent; signs alone are none."""
+    return run[0] if set(run[0]) <= {"⁺", "⁻"} else f"^{run[0]}"
+
+
+def _apart_from_digits(run: re.Match[str]) -> str:
+    """Return indices or fractions with a space between them and the digits before and behind them."""
+    before, behind = run.string[max(0, run.start() - 1) : run.start()], run.string[run.end() : run.end() + 1]
+    return f"{' ' * before.isdecimal()}{run[0]}{' ' * behind.isdecimal()}"
 
 
 def fold_slowly(text: str) -> str:
     """Return `text` folded: the definition of `fold`, for any text. Lone surrogates become U+FFFD."""
-    return _finish(_code_points(_normal(_clean(text), _variants())))
+    return _finish(code_points(_normal(_clean(text), _variants())))
 
 
 def letters(folded: str) -> npt.NDArray[np.uint32]:
@@ -111,8 +130,7 @@ def letters(folded: str) -> npt.NDArray[np.uint32]:
 
     In the planes above the first one, everything counts except emoji and tags.
     """
-    code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    return letters_among(code_points, letter_table())
+    return letters_among(code_points(folded), letter_table())
 
 
 @kernel
@@ -121,9 +139,8 @@ def letters_among(code_points: npt.NDArray[np.uint32], table: npt.NDArray[np.boo
     kept = np.empty(len(code_points), dtype=np.uint32)
     count = 0
     for code in code_points:
-        if table[code] if code < np.uint32(PLANE) else is_letter_above(code):
-            kept[count] = code
-            count += 1
+        kept[np.uint64(count)] = code
+        count += table[code] if code < np.uint32(PLANE) else is_letter_above(code)
     return kept[:count]
 
 
@@ -152,9 +169,21 @@ def _bare(line: str) -> str:
 
 def _fold_by_table(text: str) -> str | None:
     """Return `text` folded, or None if the table cannot fold it."""
-    code_points = np.frombuffer(_without_references(text).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    folded, ended = folded_by(code_points, _fold_table(), *_expansions())
-    return _finish(folded) if ended else None
+    folded, _, kinds = folded_parts([text])
+    return _simplified(folded, bool(kinds[0] & SIMPLIFIED)) if kinds[0] & FOLDED else None
+
+
+def folded_parts(
+    texts: Sequence[str],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return n texts folded by the tables, but for Chinese script: code points uint32[m], all in one array.
+
+    With them where each text ends, int64[n], and bits of what is known of it, uint8[n]: FOLDED: the tables could fold
+    it; otherwise its place is empty. SIMPLIFIED: nothing in it may be traditional Chinese, so it is `fold`ed.
+    """
+    parts = [_without_references(text) for text in texts]
+    ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
+    return folded_by(code_points("".join(parts)), ends, _folded_table(), *_expansions())
 
 
 def _clean(text: str) -> str:
@@ -167,7 +196,9 @@ def _without_references(text: str) -> str:
 
 
 def _normal(text: str, variants: dict[int, str | None]) -> str:
-    plain = _nfkc(text).translate(variants)
+    plain = _nfkc(text)
+    if len(plain) <= MAX_MARKS or has_run(code_points(plain), _kinds(), _VARIANT, 1):
+        plain = plain.translate(variants)
     return _nfkc(plain.casefold())
 
 
@@ -179,98 +210,185 @@ def _nfkc(text: str) -> str:
     normalises again. No language has so many marks on a letter, so nothing is lost that could be read.
     Source: Unicode Standard Annex 15, section 13.
     """
-    return unicodedata.normalize("NFKC", _marks_beyond().sub(r"\1", text))
+    if len(text) > MAX_MARKS and has_run(code_points(text), _kinds(), _MARK, MAX_MARKS + 1):
+        text = _marks_beyond().sub(r"\1", text)
+    return unicodedata.normalize("NFKC", text)
+
+
+@kernel
+def has_run(code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], kind: int, length: int) -> bool:
+    """Whether so many code points in a row are of a kind: uint32[n]. kinds: as `_kinds`; what is above may be of any.
+
+    Python's expressions take half a microsecond for each character to look for them.
+    """
+    run = 0
+    for code in code_points:
+        of_kind = code >= np.uint32(len(kinds)) or (kinds[code] & np.uint8(kind)) != 0
+        run = run + 1 if of_kind else 0
+        if run == length:
+            return True
+    return False
+
+
+@cache
+def _kinds() -> npt.NDArray[np.uint8]:
+    """Return uint8[131072]: _MARK for a non-starter, _VARIANT for what `_variants` has, else 0.
+
+    A character whose decomposition begins with a non-starter is one, too (U+0F73).
+    """
+    kinds = np.zeros(2 * PLANE, np.uint8)
+    for code in range(0x80, 2 * PLANE):
+        if unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):
+            kinds[code] = _MARK
+    kinds[[code for code in _variants() if code < len(kinds)]] |= _VARIANT
+    return kinds
 
 
 @cache
 def _marks_beyond() -> re.Pattern[str]:
-    """Return the expression for a run of more than MAX_MARKS non-starters; its group has the first of them.
-
-    A character whose decomposition begins with a non-starter is one, too (U+0F73).
-    """
-    characters = map(chr, range(2 * PLANE))
-    decomposed = ((each, unicodedata.normalize("NFKD", each)) for each in characters if not each.isascii())
-    marks = "".join(each for each, parts in decomposed if unicodedata.combining(parts[0]))
+    """Return the expression for a run of more than MAX_MARKS non-starters; its group has the first of them."""
+    marks = "".join(map(chr, np.flatnonzero(_kinds() & _MARK).tolist()))
     return re.compile(f"([{marks}]{{{MAX_MARKS}}})[{marks}]+")
 
 
-def _code_points(text: str) -> npt.NDArray[np.uint32]:
-    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+def code_points(text: str) -> npt.NDArray[np.uint32]:
+    """Return the code points of a text: uint32[n], read-only."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def _finish(folded: npt.NDArray[np.uint32]) -> str:
     """Return a text uint32[n], folded but for white space and Chinese script."""
-    written, simplified = spaced_once(folded, _space_table(), _simplified_table())
-    text: str = written.tobytes().decode("utf-32-le")
-    return text if simplified else _simplifier().convert(text)
+    return _simplified(*spaced_once(folded, _marks()))
 
 
-@kernel
+def _simplified(folded: npt.NDArray[np.uint32], is_simplified: bool) -> str:
+    """Return code points as a text in simplified Chinese, which they are already or not."""
+    text = str(folded.data, "utf-32-le")
+    return text if is_simplified else _simplifier().convert(text)
+
+
+@long_kernel
 def folded_by(
     code_points: npt.NDArray[np.uint32],
-    table: npt.NDArray[np.uint16],
+    ends: npt.NDArray[np.int64],
+    table: npt.NDArray[np.uint32],
     starts: npt.NDArray[np.uint16],
     expansions: npt.NDArray[np.uint32],
-) -> tuple[npt.NDArray[np.uint32], bool]:
-    """Return code points uint32[n], folded by the tables, and whether they could fold all of them.
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return what `folded_parts` returns of texts uint32[k] that end at `ends`, int64[n].
 
-    table: as `_fold_table`. starts, expansions: as `_expansions`.
+    table: as `_folded_table`. starts, expansions: as `_expansions`.
     """
     room = len(code_points)
     for code in code_points:
-        if code < np.uint32(PLANE) and table[code] == np.uint16(SLOW):
+        if code < np.uint32(PLANE) and table[code] == np.uint32(SLOW):
             room += _LONGEST_EXPANSION
-    folded = np.empty(room, dtype=np.uint32)
+    written = np.empty(room, dtype=np.uint32)
+    written_ends, kinds = np.empty(len(ends), np.int64), np.zeros(len(ends), np.uint8)
+    first = start = 0
+    for part in range(len(ends)):
+        count, kinds[part] = folded_part(code_points[start : ends[part]], table, starts, expansions, written[first:])
+        start, first = ends[part], first + count
+        written_ends[part] = first
+    return written[:first], written_ends, kinds
+
+
+@kernel_inline
+def folded_part(
+    code_points: npt.NDArray[np.uint32],
+    table: npt.NDArray[np.uint32],
+    starts: npt.NDArray[np.uint16],
+    expansions: npt.NDArray[np.uint32],
+    written: npt.NDArray[np.uint32],
+) -> tuple[int, np.uint8]:
+    """Fold one text into `written`, and return how long it is then and what is known of it."""
     count = 0
+    pending = np.uint32(0)
+    seen = np.uint32(0)
     for code in code_points:
         if code >= np.uint32(PLANE):
-            return folded[:count], False
-        if table[code] != np.uint16(SLOW):
-            folded[count] = table[code]
-            count += 1
+            if not is_pictograph(code):
+                return 0, np.uint8(0)
+            count, pending = spaced(written, count, pending, code, False)
+            continue
+        folded = table[code]
+        if folded != np.uint32(SLOW):
+            count, pending = spaced(written, count, pending, folded & _CODE, bool(folded & _IS_SPACE))
+            seen |= folded
             continue
         start = int(starts[code])
         if start == 0:
-            return folded[:count], False
+            return 0, np.uint8(0)
         for at in range(start + 1, start + 1 + int(expansions[start])):
-            folded[count] = expansions[at]
-            count += 1
-    return folded[:count], True
+            folded = expansions[at]
+            count, pending = spaced(written, count, pending, folded & _CODE, bool(folded & _IS_SPACE))
+            seen |= folded
+    return count, np.uint8(FOLDED if seen & _MAY_BE_TRADITIONAL else FOLDED | SIMPLIFIED)
+
+
+@kernel_inline
+def is_pictograph(code: np.uint32) -> bool:
+    """Whether a code point above the first plane is an emoji or the like, which folding leaves as it is."""
+    return bool(np.uint32(0x1F300) <= code < np.uint32(0x1FB00))
 
 
 @kernel
 def spaced_once(
-    code_points: npt.NDArray[np.uint32], spaces: npt.NDArray[np.bool_], simplified: npt.NDArray[np.bool_]
+    code_points: npt.NDArray[np.uint32], marks: npt.NDArray[np.uint32]
 ) -> tuple[npt.NDArray[np.uint32], bool]:
     """Return code points uint32[n] with each run of white space as one character, and whether all are simplified.
 
-    A run with a line feed becomes a line feed, another a space; runs at the ends are dropped. spaces,
-    simplified: bool[PLANE].
+    marks: as `_marks`. Above the first plane nothing but pictographs is known to be simplified.
     """
     written = np.empty(len(code_points), dtype=np.uint32)
     count = 0
     pending = np.uint32(0)
-    all_simplified = True
+    seen = np.uint32(0)
     for code in code_points:
-        inside = code < np.uint32(PLANE)
-        if inside and spaces[code]:
-            pending = np.uint32(10) if code == np.uint32(10) or pending == np.uint32(10) else np.uint32(32)
-            continue
-        if pending:
-            if count:
-                written[count] = pending
-                count += 1
-            pending = np.uint32(0)
-        written[count] = code
+        if code < np.uint32(PLANE):
+            mark = marks[code]
+        elif is_pictograph(code):
+            mark = np.uint32(0)
+        else:
+            mark = _MAY_BE_TRADITIONAL
+        count, pending = spaced(written, count, pending, code, bool(mark & _IS_SPACE))
+        seen |= mark
+    return written[:count], (seen & _MAY_BE_TRADITIONAL) == 0
+
+
+@kernel_inline
+def spaced(
+    written: npt.NDArray[np.uint32], count: int, pending: np.uint32, code: np.uint32, is_space: bool
+) -> tuple[int, np.uint32]:
+    """Write a code point as the next one of a text, of which `count` are written; return their number then.
+
+    pending: the white space before it, 0 without any, which also is returned: a run with a line feed becomes a line
+    feed, another a space; runs at the ends are dropped.
+    """
+    if is_space:
+        has_break = code == np.uint32(10) or pending == np.uint32(10)
+        return count, np.uint32(10) if has_break else np.uint32(32)
+    if pending and count:
+        written[count] = pending
         count += 1
-        all_simplified = all_simplified and inside and simplified[code]
-    return written[:count], all_simplified
+    written[count] = code
+    return count + 1, np.uint32(0)
 
 
 @cache
-def _space_table() -> npt.NDArray[np.bool_]:
-    """Return bool[65536]: which code points are white space."""
-    return np.fromiter((chr(code).isspace() for code in range(PLANE)), dtype=np.bool_, count=PLANE)
+def _marks() -> npt.NDArray[np.uint32]:
+    """Return uint32[65536]: _IS_SPACE for white space, _MAY_BE_TRADITIONAL for what OpenCC must see, else 0."""
+    marks = np.zeros(PLANE, dtype=np.uint32)
+    marks[[chr(code).isspace() for code in range(PLANE)]] = _IS_SPACE
+    marks[~_simplified_table()] |= _MAY_BE_TRADITIONAL
+    return marks
+
+
+@cache
+def _folded_table() -> npt.NDArray[np.uint32]:
+    """Return uint32[65536]: the folded form of each code point with its `_marks`, SLOW if that is not one character."""
+    table = _fold_table()
+    return np.where(table == SLOW, np.uint32(SLOW), table | _marks()[table])
 
 
 @cache
@@ -298,20 +416,24 @@ def _in_gb2312(character: str) -> bool:
 def _expansions() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
     """Return what the characters become whose folded form is none or several: starts uint16[65536] and lists.
 
-    The list of a character begins at its start with its length, and is uint32; a start of 0 is no list.
+    The list of a character begins at its start with its length, and is uint32, each with its `_marks`; a start of 0 is
+    no list.
     """
     starts, lists = np.zeros(PLANE, dtype=np.uint16), [0]
     for code in np.flatnonzero(_fold_table() == SLOW).tolist():
         character = chr(code)
-        if 0xD800 <= code < 0xE000 or unicodedata.category(character)[0] == "M" or code in _JAMO:
+        if 0xD800 <= code < 0xE000 or code in _JAMO:
             continue
         folded = _normal(character, _variants())
+        is_dropped = not folded and not unicodedata.combining(character)  # such as a variation selector
+        if unicodedata.category(character)[0] == "M" and not is_dropped:
+            continue
         alone = all(
             ord(part) < PLANE and ord(part) not in _JAMO and unicodedata.category(part)[0] != "M" for part in folded
         )
         if alone and len(folded) <= _LONGEST_EXPANSION and not _LESS_WHEN_FOLDED.search(character):
             starts[code] = len(lists)
-            lists += [len(folded), *map(ord, folded)]
+            lists += [len(folded), *(ord(part) | int(_marks()[ord(part)]) for part in folded)]
     return starts, np.array(lists, dtype=np.uint32)
 
 
@@ -330,6 +452,12 @@ def _variants() -> dict[int, str | None]:
     digits = (code for code in range(0x80, 2 * PLANE) if unicodedata.decimal(chr(code), None) is not None)
     variants.update((code, str(unicodedata.decimal(chr(code)))) for code in digits)
     return variants
+
+
+@cache
+def _exact_variants() -> dict[int, str | None]:
+    """Return `_variants` without the Arabic marks that equality needs."""
+    return _variants() | {code: chr(code) for code in _ARABIC_VOWELS}
 
 
 @cache

@@ -8,7 +8,7 @@ a place.
 
 import re
 
-__all__ = ["without_repost_marks"]
+__all__ = ["between_repost_marks", "without_repost_marks"]
 
 _LABELS = "转发|转载|转帖|转自|转|转发微博|快讯|最新|最新消息|头条|推荐|热点|分享|repost|rt"
 _NAME = r"@[^:\n@]{1,30}"
@@ -33,10 +33,16 @@ def without_repost_marks(folded: str) -> str:
     >>> without_repost_marks("转发微博: rt @晨读笔记: 大桥今天通车[赞][赞]")
     '大桥今天通车'
     """
+    start, end = between_repost_marks(folded)
+    return folded[start:end]
+
+
+def between_repost_marks(folded: str) -> tuple[int, int]:
+    """Return where the text begins and ends that `without_repost_marks` returns."""
     start = 0
     while mark := _MARK.match(folded, start):
         start = mark.end()
     end = len(folded)
     if folded.endswith("]") and (emoticons := _EMOTICONS.search(folded, max(start, end - _EMOTICON_CHARS))):
         end = emoticons.start()
-    return folded[start:end] or folded
+    return (start, end) if start < end else (0, len(folded))

@@ -154,8 +154,8 @@ class _StatusCollector(Collector):
         if status.backlog.measured_at is not None:
             gauges["monitor_age_seconds"].add_metric([], max(0.0, now - status.backlog.measured_at))
         if status.restore is not None:
-            gauges["restored_records"].add_metric([], status.restore.records)
-            gauges["restore_records"].add_metric([], status.restore.total)
+            gauges["restored_messages"].add_metric([], status.restore.messages)
+            gauges["restore_messages"].add_metric([], status.restore.total)
             gauges["restore_seconds"].add_metric([], status.restore.seconds)
         yield from gauges.values()
 
@@ -175,8 +175,8 @@ class _StatusCollector(Collector):
             ("stalled_seconds", "Time without progress while records wait, else 0.", partition),
             ("deleted_records", "Records that were deleted before the step passed them.", partition),
             ("monitor_age_seconds", "Time since these four were measured.", []),
-            ("restored_records", "Records applied so far by the restore.", []),
-            ("restore_records", "Records that the restore applies in total.", []),
+            ("restored_messages", "Messages of the log applied so far by the restore.", []),
+            ("restore_messages", "Messages of the log that the restore applies in total.", []),
             ("restore_seconds", "Time since the restore began, or its duration.", []),
         ]
         return {name: GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=labels) for name, text, labels in rows}

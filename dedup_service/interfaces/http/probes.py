@@ -149,7 +149,7 @@ def _unrestored(status: ServiceStatus) -> str:
         return "starting"
     if status.restore.done:
         return "restored, starting"
-    return f"restoring: {status.restore.records:,} of {status.restore.total:,} records"
+    return f"restoring: {status.restore.messages:,} of {status.restore.total:,} messages"
 
 
 def probes_app(health: Health, registry: CollectorRegistry) -> Starlette:

@@ -9,7 +9,6 @@ Settings for verdicts in the crawl and settings for publishing exclude each othe
 """
 
 import difflib
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +25,7 @@ from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named
+from dedup_service.runtime.workers.cores import usable_cores
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class NearDuplicateSettings:
         """Read a project's settings; ConfigurationError names the setting, its value and what is allowed."""
         _check_names(name for name in settings if str(name).startswith(PREFIX))
         kafka = _kafka(settings)  # first: if settings exclude each other, that is the message to show
-        processes = _integer(settings, "TWINSIEVE_PROCESSES", default_processes())
+        processes = _integer(settings, "TWINSIEVE_PROCESSES", usable_cores())
         return cls(
             action=_choice(settings, "TWINSIEVE_ACTION", Action, Action.FLAG),
             items=_choice(settings, "TWINSIEVE_ITEMS", ItemPolicy, ItemPolicy.DROP),
@@ -130,7 +130,6 @@ class NearDuplicateSettings:
             space=SpaceOptions(
                 scheme=settings.get("TWINSIEVE_SCHEME", "twinsieve"),
                 factors=tuple(settings.getlist("TWINSIEVE_FACTORS")),
-                segmenter=settings.get("TWINSIEVE_SEGMENTER", "rjieba"),
                 idf=settings.get("TWINSIEVE_IDF") or None,
                 user_words=settings.get("TWINSIEVE_USER_WORDS") or None,
             ),
@@ -148,11 +147,6 @@ class NearDuplicateSettings:
             dashboard=_dashboard(settings, kafka),
             dashboard_token=settings.get("TWINSIEVE_DASHBOARD_TOKEN") or None,
         )
-
-
-def default_processes() -> int:
-    """Return one worker for each usable core, at most four: a worker holds about 250 MB of dictionaries."""
-    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def _check_names(names: Iterable[str]) -> None:

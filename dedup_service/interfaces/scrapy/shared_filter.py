@@ -106,7 +106,6 @@ class _Opened:
         return [
             ("TWINSIEVE_SCHEME", space.scheme, other.scheme),
             ("TWINSIEVE_FACTORS", space.factors, other.factors),
-            ("TWINSIEVE_SEGMENTER", space.segmenter, other.segmenter),
             ("TWINSIEVE_IDF", space.idf, other.idf),
             ("TWINSIEVE_USER_WORDS", space.user_words, other.user_words),
             ("TWINSIEVE_PROFILE, TWINSIEVE_CHANNELS or TWINSIEVE_K", self.dedup.rule, settings.rule or self.dedup.rule),

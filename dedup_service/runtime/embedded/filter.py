@@ -227,8 +227,8 @@ class NearDuplicateFilter:
                 the filter, open it with a larger `max_memory_bytes` or with `keep`, and repeat the batch.
             StateClosedError: The filter is closed, or stopped at an earlier error.
         """
-        prepare = build_fingerprinter(self._options).prepare
-        return self.decide_many([prepare(page) for page in pages], None if delivery_ids is None else list(delivery_ids))
+        prepared = build_fingerprinter(self._options).prepare_all(list(pages))
+        return self.decide_many(prepared, None if delivery_ids is None else list(delivery_ids))
 
     def decide_many(
         self, prepared: Sequence[PreparedPage], delivery_ids: Sequence[bytes | None] | None = None

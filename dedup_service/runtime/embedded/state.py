@@ -390,13 +390,13 @@ class State:
             return []
         minute = int(time.time() // _MINUTE_S)
         self._minute = minute if self._decider.expiry.advance(self.journal.sequence, minute) else None
-        batch: list[DecidedPage] = []
         numbered = list(enumerate(deliveries, self.journal.sequence + 1))
-        with self._decider.batch([(sequence, prepared) for sequence, (prepared, _) in numbered]):
-            for sequence, (prepared, digest) in numbered:
-                self._fresh[sequence] = prepared
-                batch.append(DecidedPage(prepared, self._decider.decide(sequence, prepared), digest))
-        return batch
+        self._fresh |= {sequence: prepared for sequence, (prepared, _) in numbered}
+        decisions = self._decider.decide_all([(sequence, prepared) for sequence, (prepared, _) in numbered])
+        return [
+            DecidedPage(prepared, decision, digest)
+            for decision, (prepared, digest) in zip(decisions, deliveries, strict=True)
+        ]
 
     def _batch_expiry(self) -> BatchExpiry:
         """Return what expired with the present batch."""
@@ -448,7 +448,7 @@ class State:
         self.rule = rule or in_force[0]
         self.keep = in_force[1] if keep is None or stays else keep
         self._lowered = lowered if stays else KEEP_ALL
-        if (self.rule, self.keep) != in_force:
+        if (self.rule, self.keep, self._lowered) != (*in_force, lowered):
             self._record_policy()
 
     def _record_policy(self) -> None:

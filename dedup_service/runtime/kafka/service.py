@@ -24,6 +24,7 @@ from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import Observer, Observers, RestoreEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError
+from dedup_service.runtime.kafka.client.log_appender import LogAppender
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.retry import Backoff, ThrottledWarning
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
@@ -38,7 +39,7 @@ from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideSte
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
-from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
@@ -73,6 +74,7 @@ class ServiceSettings:
     frozen process. session_timeout_s: after which the partitions of a process that died are reassigned. stall_s: a
     partition whose records wait longer than that while none is done makes its process not ready; give more than
     twice `page_timeout_s`.
+    outputs: what is written for a page.
     snapshot_every: minimum number of log records between two snapshots. max_memory_bytes: of this process, if it
     decides (see `runtime.memory_limit`).
     """
@@ -99,6 +101,7 @@ class ServiceSettings:
     stall_s: float = 90.0
     snapshot_every: int = 100_000
     max_memory_bytes: int | None = None
+    outputs: OutputMode = OutputMode.PAGES
 
     @property
     def group_id(self) -> str:
@@ -201,7 +204,7 @@ class Service:
     ) -> Steps | None:
         """One attempt of `_start_steps`."""
         settings = self._settings
-        binding = binding_of(settings.connection, self._topics, settings.group_id)
+        binding = binding_of(settings.connection, self._topics, settings.group_id, settings.outputs)
         log = LogConsumer(settings.connection, self._topics.fingerprints)
         stack.callback(log.close)
         first = first_policy(settings.connection, self._topics, log, requested, binding)
@@ -278,6 +281,7 @@ class Service:
             lag=lambda: self._monitor.backlog().lag(DECIDE),
             check=check,
             memory=memory,
+            outputs=settings.outputs,
             session_timeout_s=settings.session_timeout_s,
         )
 
@@ -307,7 +311,12 @@ class Service:
             instance,
             space_id,
             preparer,
-            self._producer(FINGERPRINT, instance),
+            LogAppender(
+                settings.connection,
+                f"the fingerprinting step of {instance}",
+                timeout_s=settings.transaction_timeout_s,
+                max_bytes=_MAX_BYTES,
+            ),
             settings.rejection_limit,
             self._observers,
             offsets=offsets,

@@ -108,6 +108,10 @@ class StepTimings:
         finally:
             self._seconds[part] += time.perf_counter() - started
 
+    def add(self, part: str, seconds: float) -> None:
+        """Add time that was measured elsewhere."""
+        self._seconds[part] += seconds
+
     def take(self) -> dict[str, float]:
         """Return the seconds of each part since the last call, and reset them."""
         taken, self._seconds = dict(self._seconds), defaultdict(float)

@@ -5,6 +5,7 @@ HTML) is in `Record.page`, so that it can happen in another process.
 """
 
 from dedup_service.runtime.readers.open import InputKind, InputSource, open_source
-from dedup_service.runtime.readers.record import Extract, Record
+from dedup_service.runtime.readers.record import Extract, NamedRecord, Record
+from dedup_service.runtime.readers.several import open_sources
 
-__all__ = ["Extract", "InputKind", "InputSource", "Record", "open_source"]
+__all__ = ["Extract", "InputKind", "InputSource", "NamedRecord", "Record", "open_source", "open_sources"]

@@ -76,13 +76,14 @@ class HtmlFile:
         return self.page(lambda _html, _declared: Extraction())
 
 
-def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile]:
+def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX, *, above: str = "") -> Iterator[HtmlFile]:
     """Yield the HTML files under `folder` in the order of their relative paths, and what was skipped as bad records.
 
-    `folder` itself may be a link: the caller named it.
+    `folder` itself may be a link: the caller named it. above: what all relative paths begin with, as in "a.example/".
     """
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for number, (relative, found) in enumerate(_files(top), 1):
+    for number, (below, found) in enumerate(_files(top), 1):
+        relative = above + below
         if isinstance(found, bytes):
             yield HtmlFile(number, relative, found, prefix)
         else:

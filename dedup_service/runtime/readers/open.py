@@ -35,40 +35,48 @@ class InputKind(StrEnum):
 class InputSource:
     """An open input.
 
-    records: None means that the next record has not arrived yet.
+    kind: None for several inputs of different kinds. records: None means that the next record has not arrived yet.
     size_bytes: size of the input; None if it is not known, or if records are counted in other units.
     """
 
     name: str
-    kind: InputKind
+    kind: InputKind | None
     records: Iterator[Record | None]
     size_bytes: int | None = None
 
 
 def kind_of(name: str) -> InputKind:
-    """Return the kind of the input `name`: a path, or - for standard input. ConfigurationError for other packings."""
+    """Return the kind of the input `name`: a path, or - for standard input.
+
+    Raises ConfigurationError if there is nothing to open, and for other packings.
+    """
     if name != "-" and Path(name).is_dir():
         return InputKind.FOLDER
     if name.endswith(tuple(UNPACKERS)):
         unpack = UNPACKERS[Path(name).suffix]
         raise ConfigurationError(f"{name!r} has to be unpacked first: {unpack} {name} | twinsieve filter -")
-    return InputKind.WARC if name.endswith((".warc", ".warc.gz")) else InputKind.JSON_LINES
+    if name != "-" and not Path(name).exists():
+        raise ConfigurationError(f"there is no file or folder {name!r}: give a path, or - for standard input")
+    if not name.endswith((".warc", ".warc.gz")):
+        return InputKind.JSON_LINES
+    if not Path(name).is_file():
+        raise ConfigurationError(f"{name!r} is not a regular file: WARC files are read from a disk")
+    return InputKind.WARC
 
 
 @contextmanager
-def open_source(name: str, *, wait: Wait | None = None, url_prefix: str = DEFAULT_PREFIX) -> Iterator[InputSource]:
+def open_source(
+    name: str, *, wait: Wait | None = None, url_prefix: str = DEFAULT_PREFIX, above: str = ""
+) -> Iterator[InputSource]:
     """Open `name`: a folder of HTML, a .warc or .warc.gz file, JSON lines (also .gz), or - for JSON lines on stdin.
 
-    wait: see `read_lines`. url_prefix: of the files in a folder. ConfigurationError if there is nothing to open.
+    wait: see `read_lines`. url_prefix: of the files in a folder; above: what their relative paths begin with.
+    ConfigurationError if there is nothing to open.
     """
     kind = kind_of(name)
     path = Path(name)
-    if name != "-" and not path.exists():
-        raise ConfigurationError(f"there is no file or folder {name!r}: give a path, or - for standard input")
     if kind is InputKind.FOLDER:
-        yield InputSource(name, kind, read_folder(path, url_prefix))
-    elif kind is InputKind.WARC and not path.is_file():
-        raise ConfigurationError(f"{name!r} is not a regular file: WARC files are read from a disk")
+        yield InputSource(name, kind, read_folder(path, url_prefix, above=above))
     elif kind is InputKind.WARC:
         yield InputSource(name, kind, read_warc(path))
     elif name == "-":

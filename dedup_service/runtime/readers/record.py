@@ -9,7 +9,7 @@ record the verdict that it had.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dedup_service.core.errors import RecordError
@@ -17,7 +17,7 @@ from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
 from dedup_service.core.url import PageAddresses, page_addresses
 
-__all__ = ["Extract", "Record", "addresses_at", "page_at"]
+__all__ = ["Extract", "NamedRecord", "Record", "addresses_at", "page_at"]
 
 Extract = Callable[[bytes | str, str | None], Extraction]
 """(HTML; declared encoding, Content-Type header or None) → extraction."""
@@ -58,6 +58,42 @@ class Record(Protocol):
         For a record over which workers died: the caller reads it without their limits.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRecord:
+    """A record of one of several inputs. source: the name of its input."""
+
+    source: str
+    record: Record
+
+    @property
+    def number(self) -> int:
+        """Position in its input, from 1."""
+        return self.record.number
+
+    @property
+    def place(self) -> str:
+        """Where a person finds it in its input."""
+        return self.record.place
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes as they were read."""
+        return self.record.raw
+
+    @property
+    def identity(self) -> bytes:
+        """That of the record: the same line in another file is the same delivery, as it is further down in one file."""
+        return self.record.identity
+
+    def page(self, extract: Extract) -> Page:
+        """Return the page of the record."""
+        return self.record.page(extract)
+
+    def unread(self) -> Page:
+        """Return the page of the record with its names alone."""
+        return self.record.unread()
 
 
 def addresses_at(url: str, link: str | None = None) -> PageAddresses:

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
-STORE_VERSION = 3
+STORE_VERSION = 4
 
 
 class StoreLabel(msgspec.Struct, frozen=True):

@@ -31,6 +31,7 @@ from dedup_service.runtime.store.erasure import blocks_being_erased, complete_er
 from dedup_service.runtime.store.errors import (
     ForeignStoreError,
     StoreDamagedError,
+    StoreFullError,
     StoreNumbersUsedError,
     translated_os_errors,
 )
@@ -51,7 +52,7 @@ from dedup_service.runtime.store.store_files import delete_unknown_files, is_own
 from dedup_service.runtime.store.stored_rows import (
     FILES,
     STORED_ROW,
-    Spans,
+    EvidenceSpans,
     StoredNames,
     unpack_names,
 )
@@ -277,9 +278,9 @@ class PageStore:
         """Return ROW[n]. KeyError for a number that is no row; a removed row may be there until it is compacted."""
         return self._reader.rows(numbers.astype(np.int64))
 
-    def evidence(self, numbers: Numbers) -> Spans:
+    def evidence(self, numbers: Numbers) -> EvidenceSpans:
         """Return the evidence of rows, each followed by its keys; zeros after an erasure. See `rows`."""
-        return self._reader.spans("evidence", numbers.astype(np.int64))
+        return self._reader.evidence(numbers.astype(np.int64))
 
     def entries(self, numbers: Numbers) -> EntryRows:
         """Return rows with their evidence."""
@@ -462,7 +463,13 @@ class PageStore:
 
     def _append(self, segment: Segment, rows: Array, contents: dict[str, bytes]) -> npt.NDArray[np.uint32]:
         first = self._next_row
-        segment.append(rows, contents)
+        try:
+            segment.append(rows, contents)
+        except StoreFullError:
+            self._table.set(segment)  # files before the one that failed may have grown, and be mapped anew
+            if segment.is_uneven:
+                self._seal(segment)
+            raise
         self._next_row += len(rows)
         self._table.set(segment)
         self._live.add(range(first, self._next_row))

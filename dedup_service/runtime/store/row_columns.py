@@ -14,13 +14,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.index.quotient_pieces import is_live
+from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.runtime.store.block_file import SEQUENTIAL_BYTES, BlockFile, UnsyncedPart
 from dedup_service.runtime.store.manifest import ColumnLabel
 
-__all__ = ["COLUMN", "RowColumns", "column_paths"]
+__all__ = ["COLUMN", "RowColumns", "column_paths", "split_columns"]
 
 COLUMN = np.dtype([("sieve", "<u8", 2), ("words", "<u8"), ("flags", "u1")])
 """Of a row: the fields of ROW with the same names, and the sieve of its cells."""
+
+_COLUMN_BYTES, _WORDS_AT, _FLAGS_AT = COLUMN.itemsize, 16, 24
 
 _READ_ROWS = 1 << 18
 
@@ -136,6 +140,41 @@ def column_paths(folder: Path, label: ColumnLabel) -> tuple[Path, Path]:
     """Return the files of a segment: columns and their checksums."""
     path = folder / f"{label.segment:05d}-{label.generation}.columns"
     return path, path.with_name(path.name + ".sums")
+
+
+@kernel_inline
+def word_at(content: npt.NDArray[np.uint8], at: int) -> np.uint64:
+    """Return the little-endian word of 64 bits at any place."""
+    word = np.uint64(0)
+    for byte in range(8):
+        word |= np.uint64(content[at + byte]) << np.uint64(8 * byte)
+    return word
+
+
+@long_kernel
+def split_columns(
+    content: npt.NDArray[np.uint8],
+    first: int,
+    first_live: int,
+    live: npt.NDArray[np.uint8],
+    required: int,
+    sieves: npt.NDArray[np.uint64],
+    rows: npt.NDArray[np.int64],
+    words: npt.NDArray[np.uint64],
+) -> int:
+    """Split COLUMN[n] into columns; return how many rows are live and have all flags that are required.
+
+    content: the bytes of the columns of rows from `first` on. live: bitmap of live rows from `first_live` on. Receive:
+    the sieves of all rows, uint64[n, 2]; the rows that are counted, int64[n], and their fingerprints, uint64[n].
+    """
+    count = 0
+    for number in range(len(sieves)):
+        at = number * _COLUMN_BYTES
+        sieves[number, 0], sieves[number, 1] = word_at(content, at), word_at(content, at + 8)
+        if content[at + _FLAGS_AT] & required == required and is_live(first + number, first_live, live):
+            rows[count], words[count] = first + number, word_at(content, at + _WORDS_AT)
+            count += 1
+    return count
 
 
 def _rows(label: ColumnLabel) -> int:

@@ -18,7 +18,7 @@ import xxhash
 from dedup_service.runtime.store.block_file import BlockFile, UnsyncedPart
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import FileLabel, SegmentLabel
-from dedup_service.runtime.store.stored_rows import FILES, STORED_ROW
+from dedup_service.runtime.store.stored_rows import EVIDENCE_SPAN, FILES, STORED_ROW
 from dedup_service.runtime.store.whole_file import write_whole
 
 __all__ = ["Members", "Segment"]
@@ -50,7 +50,8 @@ class Segment:
         for name in FILES:
             given = labels.get(name, FileLabel())
             self.files[name] = BlockFile(self.path(name), identity, given.length, given.tail_sum, read_only=read_only)
-        if self.files["rows"].length != self.rows * STORED_ROW.itemsize:
+        fits = self.files["rows"].length == self.rows * STORED_ROW.itemsize
+        if not fits or self.files["spans"].length < self.rows * EVIDENCE_SPAN.itemsize:
             raise StoreDamagedError(f"{self.path('rows')} has another length than the rows of the manifest")
         if label is not None and label.compacted:
             self.members = Members(self.path("members"), label.members_sum)
@@ -75,10 +76,19 @@ class Segment:
             0 if self.members is None else self.members.checksum,
         )
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether `append` failed between two files: a further row would not have one place in both."""
+        return self.files["spans"].length != self.rows * EVIDENCE_SPAN.itemsize
+
     def append(self, rows: npt.NDArray[Any], contents: dict[str, bytes]) -> None:
-        """Append rows: STORED_ROW[n], and the bytes that they point to."""
+        """Append rows: STORED_ROW[n], and the bytes that they point to; StoreFullError, and see `is_uneven`."""
         for name, data in contents.items():
             self.files[name].append(data)
+        spans = np.empty(len(rows), EVIDENCE_SPAN)
+        for field in EVIDENCE_SPAN.names or ():
+            spans[field] = rows[field]
+        self.files["spans"].append(spans.view(np.uint8).data)
         self.files["rows"].append(np.ascontiguousarray(rows).view(np.uint8).data)
         self.rows += len(rows)
 

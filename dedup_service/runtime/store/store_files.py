@@ -17,7 +17,7 @@ from dedup_service.runtime.store.whole_file import extra_path
 __all__ = ["delete_unknown_files", "is_own_file", "named_paths", "table_paths"]
 
 _OWN_FILE = re.compile(
-    r"\d{5,}-\d+\.(rows|evidence|names|texts|members|columns)(\.sums)?"
+    r"\d{5,}-\d+\.(rows|spans|evidence|names|texts|members|columns)(\.sums)?"
     r"|(live|image|extra)-\d+|cells-\d+(\.sums)?|.*\.tmp"
 )
 

@@ -24,7 +24,7 @@ _STRUCTURES = (
 )
 """Structures on disk, and the names of their files; files of segments are named by their suffix."""
 
-_OF_SEGMENTS = {".rows", ".evidence", ".names", ".texts"}
+_OF_SEGMENTS = {".rows", ".spans", ".evidence", ".names", ".texts"}
 _BLOCK_BYTES = 512
 """Unit of `st_blocks`."""
 

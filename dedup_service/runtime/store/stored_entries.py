@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.candidates import RemovedEntry
-from dedup_service.core.decision.entry_rows import EntryRows, Spans
+from dedup_service.core.decision.entry_rows import EntryRows, EvidenceSpans
 from dedup_service.core.decision.entry_store import HeldEntries, Numbers, row_of_sequence
 from dedup_service.core.decision.entry_tables import EntryTables, cell_columns
 from dedup_service.core.errors import StateError
@@ -141,7 +141,7 @@ class StoredEntries:
         with self._turn:
             return self.pages.rows(numbers)
 
-    def evidence(self, numbers: Numbers) -> Spans:
+    def evidence(self, numbers: Numbers) -> EvidenceSpans:
         """Return the evidence of rows, each followed by its path."""
         with self._turn:
             return self.pages.evidence(numbers)

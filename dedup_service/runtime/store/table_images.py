@@ -41,7 +41,7 @@ from dedup_service.core.decision.entry_tables import HashColumn
 from dedup_service.core.errors import StateError
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
-from dedup_service.core.index.quotient_pieces import END, MAX_PIECE_BYTES
+from dedup_service.core.index.quotient_pieces import END
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.runtime.store.cell_log import CellLog, Change, log_paths
 from dedup_service.runtime.store.commit import ImagesCut
@@ -49,21 +49,21 @@ from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.image_file import ImageReader, ImageWriter, image_path
 from dedup_service.runtime.store.manifest import ImageFileLabel, ImagesLabel, LogLabel
 from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.row_columns import COLUMN, RowColumns, column_paths
+from dedup_service.runtime.store.row_columns import COLUMN, RowColumns, column_paths, split_columns
 
 __all__ = ["DUE_SHARE", "CellEntries", "TableImages", "Tables"]
 
 DUE_SHARE = 0.025
 """Changes since an image was begun, in proportion to the rows, from which on the next one is due.
 
-A restore applies them again, at some 3 µs a row (docs/adr/0023-store.md).
+A restore applies them again, at some 4 µs a row (docs/adr/0023-store.md).
 """
 
 LEAST_DUE = 4096
 """Changes below which no image is due."""
 
-_WORDS = 1
-"""Flag of ROW: the row has a fingerprint of its words."""
+_INDEXED = INDEXED | 1
+"""Flags of ROW: the row has a fingerprint of its words, and is in the block index."""
 
 _ROWS = 1 << 16
 """Rows that are read at once."""
@@ -75,7 +75,7 @@ _LOADERS = 2
 """Threads that load pieces: one copies while the other one waits for the disk."""
 
 _REDONE = 1 << 18
-"""Entries of the log of cells that are applied again together: 100 MB."""
+"""Entries of the log of cells that are applied again together: 75 MB."""
 
 RowNumbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]
@@ -350,20 +350,28 @@ class TableImages:
 
     def _load_columns(self) -> None:
         """Fill sieves and block index."""
-        if self._tables.blocks is not None:
-            self._tables.blocks.reserve(len(self._store))
+        pieces = self._indexed_rows()
+        if self._tables.blocks is None:
+            for _ in pieces:
+                pass
+        else:
+            self._tables.blocks.fill(len(self._store), pieces)
+
+    def _indexed_rows(self) -> Iterator[tuple[Integers, npt.NDArray[np.uint64]]]:
+        """Fill the sieves, and yield the rows of the block index, many at a time, with their fingerprints."""
+        first_live, live = self._store.live_bits
         for first, columns in self._columns.pieces():
             self._tables.cells.keep_sieves(first)
-            numbers = np.arange(first, first + len(columns), dtype=np.uint32)
-            self._tables.cells.set_sieves(numbers, np.ascontiguousarray(columns["sieve"]))
-            live = self._store.live(numbers)
-            self._insert_blocks(numbers[live], columns[live])
+            sieves = np.empty((len(columns), 2), np.uint64)
+            rows, words = np.empty(len(columns), np.int64), np.empty(len(columns), np.uint64)
+            count = split_columns(columns.view(np.uint8), first, first_live, live, _INDEXED, sieves, rows, words)
+            self._tables.cells.set_sieves(np.arange(first, first + len(columns), dtype=np.uint32), sieves)
+            yield rows[:count], words[:count]
 
     def _insert_blocks(self, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:
         """Insert rows of a block index; rows have the fields `words` and `flags` of ROW."""
         if self._tables.blocks is not None:
-            required = np.uint8(INDEXED | _WORDS)
-            indexed = (rows["flags"] & required) == required
+            indexed = (rows["flags"] & np.uint8(_INDEXED)) == _INDEXED
             self._tables.blocks.insert_many(numbers[indexed].astype(np.int64), rows["words"][indexed].astype(np.uint64))
 
     def _load_tables(self, reader: ImageReader, first: int, end: int) -> None:
@@ -385,7 +393,7 @@ class TableImages:
 
     def _load_pieces(self, reader: ImageReader, numbers: Integers, todo: Iterator[int]) -> list[tuple[int, bytes]]:
         """Load the pieces that come next until there is none; return the crowds of tables. numbers: in the table."""
-        live, buffer, crowds = self._store.live_bits, np.empty(MAX_PIECE_BYTES, np.uint8), []
+        live, buffer, crowds = self._store.live_bits, reader.buffer(), []
         for piece in todo:
             if piece % _AHEAD_PIECES == 0:
                 reader.announce(piece, min(piece + 2 * _AHEAD_PIECES, len(reader.pieces) - 1))

@@ -18,14 +18,13 @@ from typing import Self, TypeVar
 
 from dedup_service.core.errors import RecordError, TwinsieveError
 from dedup_service.core.extraction import Extraction, warm_up
-from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import TOO_LARGE, Pool, PoolState
-from dedup_service.runtime.workers.worker_process import Job
+from dedup_service.runtime.workers.worker_process import Job, Unfinished
 
 __all__ = [
     "UNJUDGED",
@@ -46,6 +45,9 @@ R = TypeVar("R")
 CHUNK_RECORDS = 32
 """Records of a task. Handing a task over may wait 5 ms for the interpreter lock of a busy owner; 32 records are 10 to
 300 ms of work."""
+
+MAX_CHARS_TOGETHER = 1 << 14
+"""Characters of a page that is prepared together with others, without a time limit of its own: some milliseconds."""
 
 UNJUDGED = "not judged: "
 """How the reason of a page begins over which a worker died, ran out of a limit, or failed twice."""
@@ -84,11 +86,13 @@ class Preparer:
         keep_text: bool = True,
         chunk: int = CHUNK_RECORDS,
     ) -> None:
-        self._prepare = partial(prepare_record, choice, keep_text=keep_text)
+        self._read = partial(read_record, choice, keep_text=keep_text)
+        self._finish = partial(finish_records, choice, keep_text=keep_text)
         self._pool: Pool[Record, Answer] | None = None
         self.depth = 0
         if not inline:
-            job = Job(self._prepare, partial(get_ready, choice), timeout_s, memory_mb, preload=preload_for(choice))
+            ready, preload = partial(get_ready, choice), preload_for(choice)
+            job = Job(self._read, ready, timeout_s, memory_mb, preload=preload, finish=self._finish)
             self._pool = Pool(job, processes, lost=_unjudged, chunk=chunk, ahead=True)
             self.depth = 3
 
@@ -118,7 +122,9 @@ class Preparer:
             return self._pool.submit(records)
         done: Future[list[Answer]] = Future()
         done.set_running_or_notify_cancel()
-        done.set_result([self._prepare(record) for record in records])
+        answers = [self._read(record) for record in records]
+        finished = iter(self._finish([answer.rest for answer in answers if isinstance(answer, Unfinished)]))
+        done.set_result([next(finished) if isinstance(answer, Unfinished) else answer for answer in answers])
         return done
 
     def page_of(self, record: Record) -> Page | BadRecord:
@@ -152,14 +158,53 @@ def submit_ahead(
 
 def prepare_record(choice: SpaceOptions, record: Record, *, keep_text: bool = True) -> Answer:
     """Return the answer to `record`, with or without its main text. The fingerprinter is built once per process."""
+    answer = read_record(choice, record, keep_text=keep_text)
+    return finish_records(choice, [answer.rest], keep_text=keep_text)[0] if isinstance(answer, Unfinished) else answer
+
+
+def read_record(choice: SpaceOptions, record: Record, *, keep_text: bool = True) -> Answer | Unfinished:
+    """Return the answer to `record`; unfinished is a page whose text is so short that it is prepared with others."""
+
+    def attempt() -> Answer | Unfinished:
+        page = page_in(record)
+        if isinstance(page, BadRecord):
+            return page
+        if len(page.title) + len(page.text) <= MAX_CHARS_TOGETHER:
+            return Unfinished((record, page))
+        return _without_text([build_fingerprinter(choice).prepare(page)], keep_text)[0]
+
+    return _twice(record, attempt)
+
+
+def finish_records(
+    choice: SpaceOptions, read: Sequence[tuple[Record, Page]], *, keep_text: bool = True
+) -> list[Answer]:
+    """Return the answers to records whose pages were read. If it fails, each page is tried alone."""
     fingerprinter = build_fingerprinter(choice)
+
+    def prepared(pages: Sequence[Page]) -> list[Answer]:
+        return _without_text(fingerprinter.prepare_all(pages), keep_text)
+
     try:
-        return _attempt(record, fingerprinter, keep_text=keep_text)
+        return prepared([page for _, page in read])
+    except TwinsieveError:
+        raise
+    except Exception:
+        return [_twice(record, lambda page=page: prepared([page])[0]) for record, page in read]  # type: ignore[misc]
+
+
+def _without_text(pages: Sequence[PreparedPage], keep_text: bool) -> list[Answer]:
+    return list(pages) if keep_text else [replace(page, page=replace(page.page, text="")) for page in pages]
+
+
+def _twice(record: Record, attempt: Callable[[], T]) -> T | Answer:
+    try:
+        return attempt()
     except TwinsieveError:
         raise
     except Exception:  # a second attempt tells a page that fails from a moment that failed
         try:
-            return _attempt(record, fingerprinter, keep_text=keep_text)
+            return attempt()
         except TwinsieveError:
             raise
         except Exception as error:  # one page must neither stop the stream nor be retried indefinitely
@@ -174,14 +219,6 @@ def reason_of(error: Exception) -> str:
     """
     text = TOO_LARGE if isinstance(error, MemoryError) else str(error)
     return f"{type(error).__name__}: {' '.join(text.split())[:MAX_REASON_CHARS]}"
-
-
-def _attempt(record: Record, fingerprinter: Fingerprinter, *, keep_text: bool) -> Answer:
-    page = page_in(record)
-    if isinstance(page, BadRecord):
-        return page
-    prepared = fingerprinter.prepare(page)
-    return prepared if keep_text else replace(prepared, page=replace(page, text=""))
 
 
 def page_in(record: Record) -> Page | BadRecord:

@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, MemoryLimit
 
-__all__ = ["Job", "WorkerDied", "WorkerProcess", "WorkersError", "behave_as_worker", "worker_context"]
+__all__ = ["Job", "Unfinished", "WorkerDied", "WorkerProcess", "WorkersError", "behave_as_worker", "worker_context"]
 
 NICENESS = 5
 PR_SET_PDEATHSIG = 1  # of Linux, prctl(2)
@@ -120,19 +120,29 @@ so it is one."""
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What `Job.work` returns for an item that `Job.finish` answers. rest: what is left of it."""
+
+    rest: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Job(Generic[I, A]):
     """What workers do. It is sent to them, so everything in it must be picklable.
 
-    work: item → answer. get_ready: called once in each worker before its first item. timeout_s: processor seconds that
-    an item may use. memory_mb: MiB that it may use beyond what the worker has. preload: modules that the fork server
-    imports, so that workers start with them.
+    work: item → answer, or Unfinished. get_ready: called once in each worker before its first item. timeout_s:
+    processor seconds that an item may use. memory_mb: MiB that it may use beyond what the worker has. preload: modules
+    that the fork server imports, so that workers start with them. finish: the rests of the unfinished items of a run →
+    their answers. It costs less for many items than for one, and has no time limit of its own, so it is for what is
+    short; if the worker dies meanwhile, the first of them is blamed, and each that is retried is alone.
     """
 
-    work: Callable[[I], A]
+    work: Callable[[I], A | Unfinished]
     get_ready: Callable[[], None]
     timeout_s: float
     memory_mb: int = PAGE_MEMORY_MB
     preload: tuple[str, ...] = ()
+    finish: Callable[[Sequence[Any]], list[A]] | None = None
 
 
 class WorkersError(TwinsieveError):
@@ -303,6 +313,7 @@ def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
     begun, memory = 0, MemoryLimit(job.memory_mb)
     while (packed := waiting.get()) is not None:
         answers = [_answer(item, number, progress, job, memory) for number, item in enumerate(packed, begun)]
+        _finish(answers, begun, progress, job, memory)
         begun += len(packed)
         try:
             pipe.send(answers)
@@ -338,3 +349,19 @@ def _answer(item: bytes, number: int, progress: Any, job: Job[Any, Any], memory:
         return error
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _finish(answers: list[Any], begun: int, progress: Any, job: Job[Any, Any], memory: MemoryLimit) -> None:
+    """Replace the answers of a run that are unfinished, the first of which has the number `begun`."""
+    places = [place for place, answer in enumerate(answers) if isinstance(answer, Unfinished)]
+    if not places:
+        return
+    assert job.finish is not None
+    progress.value = begun + places[0]
+    try:
+        with memory.applied():
+            finished = job.finish([answers[place].rest for place in places])
+    except Exception as error:
+        finished = [error] * len(places)
+    for place, answer in zip(places, finished, strict=True):
+        answers[place] = answer

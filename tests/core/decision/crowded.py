@@ -98,8 +98,7 @@ class Run:
         numbered = [(self.next(page), page) for page in pages]
         if not batch:
             return [self.decider.decide(*page) for page in numbered]
-        with self.decider.batch(numbered):
-            return [self.decider.decide(*page) for page in numbered]
+        return list(self.decider.decide_all(numbered))
 
     def replay(self, pages: list[PreparedPage], decisions: list[Decision]) -> None:
         """Apply decisions that another run made."""

@@ -37,6 +37,22 @@ def test_shares_are_those_of_the_lists(runs: list[tuple[int, int]], percent: int
 
 
 @settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2500)), max_size=8))
+def test_pages_that_pass_by_are_unsuspicious_ones(parts: list[tuple[bool, int]]) -> None:
+    """Any number of them at once leaves what they leave one by one."""
+    at_once, singly = AnomalyShare(), AnomalyShare()
+    for suspicious, pages in parts:
+        for _ in range(pages):
+            singly.mark(int(suspicious))
+            if suspicious:
+                at_once.mark(1)
+        if not suspicious:
+            at_once.pass_by(pages)
+        for field in ("decided", "recent", "before", "learned", "usual", "percents"):
+            assert getattr(at_once, field) == getattr(singly, field)
+
+
+@settings(max_examples=30, deadline=None)
 @given(runs, st.integers(0, 6000))
 def test_shares_continue_from_any_state(runs: list[tuple[int, int]], cut: int) -> None:
     """Restored from their state, they give the same shares."""

@@ -71,6 +71,7 @@ class Pair:
         spans = store.evidence(numbers)
         assert store.rows(numbers)["sequence"].tolist() == [live[row].sequence for row in asked]
         assert [spans[place] for place in range(len(spans))] == [live[row].evidence + live[row].keys for row in asked]
+        assert spans.sizes.tolist() == [len(live[row].evidence) for row in asked]
         found = entries_at(store, numbers)
         assert found == [live[row] for row in asked]
         assert [entry.row for entry in found] == asked

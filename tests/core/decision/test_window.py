@@ -144,8 +144,7 @@ class History(RuleBasedStateMachine):
         ]
         columns = PageColumns.of_entries(made)
         window.announce(columns)
-        asked = replace(columns, marks=columns.marks & np.uint8(mask))
-        compared = window.compare(asked, min_jaccard, radii)
+        compared = window.compare(columns.marks & np.uint8(mask), min_jaccard, radii)
         assert compared.offsets[-1] == len(compared.places)
         announced = list(self.rows)
         for number, (entry, (page, fate, skipped)) in enumerate(zip(made, chosen, strict=True)):
@@ -239,7 +238,7 @@ def found_by(window: Window, page: Entry, min_jaccard: float) -> list[int]:
     """The sequences of the live entries that the window finds for a page, which is not kept."""
     columns = PageColumns.of_entries([page])
     window.announce(columns)
-    places = window.compare(columns, min_jaccard, (None, None)).places
+    places = window.compare(columns.marks, min_jaccard, (None, None)).places
     found = [entry.sequence for place in places.tolist() if (entry := window.at(place)) is not None]
     window.finish()
     return found
@@ -310,7 +309,7 @@ def test_more_is_found_than_there_is_room_for_at_first() -> None:
     add(window, *entries[:300])
     columns = PageColumns.of_entries(entries[300:])
     window.announce(columns)
-    compared = window.compare(columns, 0.5, (0, None))
+    compared = window.compare(columns.marks, 0.5, (0, None))
     assert np.diff(compared.offsets).tolist() == compared.passed.tolist() == list(range(300, 600))
     assert compared.places.tolist() == [place for page in range(300, 600) for place in range(page)]
     assert compared.by_sieve.all()

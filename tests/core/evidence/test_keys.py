@@ -1,5 +1,6 @@
 """Min-hash keys, against sets of hashes."""
 
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -67,6 +68,16 @@ def test_equal_keys_of_different_shingles_are_one(made: list[tuple[int, int, int
     assert [set(row) - {0} for row in keys_of(shingles, 8)] == [
         {max(key, 1) for part, key, _ in made if part == number} for number in range(PARTS)
     ]
+
+
+@pytest.mark.parametrize("parts", [1, PARTS])
+@pytest.mark.parametrize("size", [100, 400, 5_000])
+def test_keys_of_many_shingles_are_the_smallest_too(size: int, parts: int) -> None:
+    """Of pages as long as most, and of shingles that nearly all belong to one part, which no hash brings about."""
+    chosen = random.Random(size)
+    shingles = [unmix((chosen.randrange(parts) << 61) + chosen.getrandbits(61)) ^ SEED for _ in range(size)]
+    shingles += [unmix((part << 61) + chosen.getrandbits(61)) ^ SEED for part in range(PARTS) for _ in range(9)]
+    assert keys_of(shingles, LEVELS) == keys_by_definition(shingles, LEVELS)
 
 
 @given(hashes, st.integers(1, 5))

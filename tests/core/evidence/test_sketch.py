@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.evidence.sketch import BINS, SKETCH_BYTES, estimated_jaccard, sketch
+from dedup_service.core.splitmix import GAMMA, mix64
 
 SIZES = [3, 40, 200, 900, 3000, 9000]
 
@@ -61,3 +62,27 @@ def test_few_shingles_fill_every_bin(values: set[int]) -> None:
     """Even a single shingle fills them; about half of the bits are set."""
     bits = sketch(np.array(sorted(values), dtype=np.uint64))
     assert BINS // 3 < int.from_bytes(bits.tobytes(), "little").bit_count() < 2 * BINS // 3
+
+
+def sketch_by_definition(values: npt.NDArray[np.uint64]) -> int:
+    """Return the bits of a sketch, by loops: rounds of hashes over all bins, then one round for each empty bin."""
+    bins: dict[int, int] = {}
+    for number in range(1, 2 * BINS + 1):
+        hashes = mix64(values + np.uint64(number * int(GAMMA) % (1 << 64))).tolist()
+        if number <= BINS:
+            reached: dict[int, int] = {}
+            for value in hashes:
+                reached[value >> 53] = min(value, reached.get(value >> 53, value))
+            bins = reached | bins
+        else:
+            bins.setdefault(number - BINS - 1, min(hashes))
+        if len(bins) == BINS:
+            break
+    return sum((value & 1) << place for place, value in bins.items())
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100, 600, 20_000])
+def test_a_bin_has_the_smallest_value_of_the_first_round_that_reaches_it(size: int) -> None:
+    """The compiled loops give the bits of the definition, whether rounds reach all bins or not."""
+    values = hashes(size, size)
+    assert int.from_bytes(sketch(values).tobytes(), "little") == sketch_by_definition(values)

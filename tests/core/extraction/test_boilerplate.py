@@ -9,7 +9,7 @@ SENTENCE = "这一段说明了旧码头为什么要在冬天到来之前完成�
 
 def pruned(body: str) -> str:
     """Return the body after pruning, as markup."""
-    root = parse(f"<html><body>{body}</body></html>")
+    root = parse(f"<html><body>{body}</body></html>".encode())
     assert root is not None
     prune(root)
     return html.tostring(root.find("body"), encoding="unicode")

@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from dedup_service.core.features import vocabulary
 from dedup_service.core.features.vocabulary import FEATURE, MARKED, MARKER, PHRASE, SENTENCE_END, Facts, Vocabulary
+from dedup_service.core.features.weighting_schemes import plain_simhash, plain_simhashes
+from dedup_service.core.text.segmentation import PageSegments, Segments
 
-WORDS = st.text(alphabet="ab中文𠮷", min_size=1, max_size=3) | st.just("。")
+WORDS = st.text(alphabet="ab中文𠮷", min_size=1, max_size=3) | st.sampled_from(["。", "bb", "bbb"])
 SEGMENTS = st.lists(WORDS, max_size=40)
+PHRASES = st.tuples(st.sampled_from(["bb", "bbb"]), WORDS).map(list) | st.just(["bb", "bbb", "bb"])
 
 
 def hash_of(word: str) -> int:
@@ -36,11 +39,17 @@ def numbers(words: Sequence[str]) -> Facts:
     return Facts([int(word.removeprefix("word")) for word in words], np.zeros(len(words)), [FEATURE] * len(words))
 
 
+def pages_of(*pages: tuple[list[str], list[str]]) -> PageSegments:
+    """Return pages of a body and a title each."""
+    return PageSegments.joined([Segments.of(part) for page in pages for part in page])
+
+
 def hashes_of(known: Vocabulary, words: list[str]) -> list[int]:
     """Return the low half of the hash of each of these distinct words."""
-    found = known.distinct(known.slots(words), len(words), [])
-    assert found.first.tolist() == list(range(len(words)))
-    return found.low.tolist()
+    found = known.find(pages_of((words, []))).distinct()
+    assert found["first"].tolist() == list(range(len(words)))
+    hashes: list[int] = found["low"].tolist()
+    return hashes
 
 
 @given(st.lists(SEGMENTS, max_size=6))
@@ -48,13 +57,27 @@ def test_every_word_has_the_facts_it_was_looked_up_with(pages: list[list[str]]) 
     """However many words were seen before, the facts of each feature are those that the function returns."""
     known = Vocabulary(look_up)
     for segments in pages:
-        slots = known.slots(segments)
-        found = known.distinct(slots, len(segments), [])
-        words = [segments[at] for at in found.first.tolist()]
-        hashes = [a | b << 64 for a, b in zip(found.low.tolist(), found.high.tolist(), strict=True)]
+        body = len(segments) // 2
+        found = known.find(pages_of((segments[:body], segments[body:]))).distinct()
+        words = [segments[at] for at in found["first"].tolist()]
+        hashes = [a | b << 64 for a, b in zip(found["low"].tolist(), found["high"].tolist(), strict=True)]
         assert hashes == [hash_of(word) for word in words]
-        assert found.idf.tolist() == [len(word) / 2 for word in words]
-        assert known.phrases(slots) == [at for at, word in enumerate(segments) if word in {"bb", "bbb"}]
+        assert found["idf"].tolist() == [len(word) / 2 for word in words]
+
+
+@given(st.lists(st.tuples(SEGMENTS, SEGMENTS), max_size=4), st.lists(PHRASES, max_size=4))
+def test_phrases_begin_where_their_segments_are(
+    pages: list[tuple[list[str], list[str]]], phrases: list[list[str]]
+) -> None:
+    """Within a page, from its body into its title at most; the second time all words are known."""
+    known = Vocabulary(look_up, phrases)
+    begun, start = [], 0
+    for body, title in pages:
+        rests = [(body + title)[at:] for at in range(len(body))]
+        begun += [start + at for at, rest in enumerate(rests) if any(rest[: len(p)] == p for p in phrases)]
+        start += len(body + title)
+    for _ in range(2):
+        assert known.find(pages_of(*pages)).phrases.tolist() == begun
 
 
 @given(SEGMENTS, SEGMENTS, st.data())
@@ -66,14 +89,14 @@ def test_distinct_features_are_counted_like_a_counter_does(
     phrases = sorted(data.draw(st.sets(st.integers(0, len(body) - 1)))) if body else []
     known = Vocabulary(look_up)
     for _ in range(2):  # the second time with used scratch space
-        found = known.distinct(known.slots(segments), len(body), phrases)
-    words = [segments[at] for at in found.first.tolist()]
+        found = known.find(pages_of((body, title)))._replace(phrases=np.array(phrases, np.int64)).distinct()
+    words = [segments[at] for at in found["first"].tolist()]
     assert words == [word for word in dict.fromkeys(segments) if word.startswith("a")]
     counts = Counter(body)
-    assert found.counts.tolist() == [counts[word] or 1 for word in words]
-    assert found.in_title.tolist() == [word in title for word in words]
+    assert found["counts"].tolist() == [counts[word] or 1 for word in words]
+    assert found["in_title"].tolist() == [word in title for word in words]
     in_marked = in_marked_sentences(body, phrases)
-    assert found.marked.tolist() == [word in in_marked or word.endswith("文") for word in words]
+    assert found["marked"].tolist() == [word in in_marked or word.endswith("文") for word in words]
 
 
 def in_marked_sentences(body: list[str], phrases: list[int]) -> set[str]:
@@ -90,6 +113,23 @@ def in_marked_sentences(body: list[str], phrases: list[int]) -> set[str]:
     return found
 
 
+@given(
+    st.lists(st.tuples(SEGMENTS, SEGMENTS), max_size=4),
+    st.lists(PHRASES, max_size=3),
+    st.sampled_from([(True, True), (False, False), (True, False)]),
+    st.sampled_from([64, 128]),
+)
+def test_pages_are_weighed_together_as_alone(
+    pages: list[tuple[list[str], list[str]]], phrases: list[list[str]], switches: tuple[bool, bool], bits: int
+) -> None:
+    """In one call, each page has the fingerprint of its own words, sentences and phrases."""
+    known = Vocabulary(look_up, phrases)
+    counts, halves = plain_simhashes(*known.find(pages_of(*pages)), 5.0, 2.0, switches, bits)
+    rows = [known.find(pages_of(page)).distinct() for page in pages]
+    assert counts.tolist() == [len(of_page) for of_page in rows]
+    assert halves.tolist() == [[*plain_simhash(of_page, 5.0, 2.0, switches, bits)] for of_page in rows]
+
+
 def test_a_word_is_looked_up_once() -> None:
     """The facts of a word are cached over many pages, while the arrays grow."""
     asked: Counter[str] = Counter()
@@ -101,7 +141,7 @@ def test_a_word_is_looked_up_once() -> None:
     known = Vocabulary(counting)
     words = [f"word{number}" for number in range(20_000)]
     for start in range(0, 20_000, 2_500):
-        known.slots(words[: start + 2_500])
+        known.find(pages_of(([], words[: start + 2_500])))
     assert set(asked.values()) == {1}
     assert hashes_of(known, words) == list(range(20_000))
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features import weighting_factors
-from dedup_service.core.features.simhash import FIXED_POINT, fixed_point
+from dedup_service.core.features.simhash import FIXED_POINT, fixed_point, simhash
+from dedup_service.core.features.vocabulary import WORD
 from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, WeightedScheme, scheme_named
 from dedup_service.core.features.words import WordTable
 
@@ -21,13 +22,9 @@ def table() -> WordTable:
     """Return a table of three words: a noun of the title, a marked verb, another word."""
     return WordTable(
         segments=["大桥", "通车", "来自五湖四海"],
-        first=np.arange(3),
-        low=np.array([1, 2, 3], dtype=np.uint64),
-        high=np.zeros(3, dtype=np.uint64),
-        counts=np.array([4, 1, 3], dtype=np.int64),
-        idf=np.array([2.0, 5.0, 3.0]),
-        in_title=np.array([True, False, False]),
-        marked=np.array([False, True, False]),
+        rows=np.array(
+            [(0, 1, 4, 4, 2.0, True, False), (1, 2, 5, 1, 5.0, False, True), (2, 3, 6, 3, 3.0, False, False)], WORD
+        ),
         tags=["n", "v", "x"],
     )
 
@@ -99,14 +96,7 @@ def test_one_loop_weighs_as_the_factors_do(
     words: list[tuple[int, float, bool, bool]], title: float, marker: float, idf: bool, combine: str
 ) -> None:
     """The loop for (1 + ln n), idf, title and marker gives exactly the weights that the factors give."""
-    counts, idfs, in_title, marked = zip(*words, strict=True)
-    page = replace(
-        table(),
-        counts=np.array(counts),
-        idf=np.array(idfs),
-        in_title=np.array(in_title),
-        marked=np.array(marked),
-    )
+    page = replace(table(), rows=np.array([(0, 0, 0, *word) for word in words], WORD))
     scheme = WeightedScheme(name="one", tf="log", idf=idf, title=title, marker=marker, combine=combine)
     expected = weighting_factors.term_frequency(page, "log") * (page.idf if idf else 1.0)
     if boosts := [boost for _, boost in scheme.boosts(page)]:
@@ -158,3 +148,14 @@ def test_the_seed_program_has_nothing_to_set() -> None:
     """seed-java reproduces a program, so nothing of it can be changed."""
     with pytest.raises(ConfigurationError, match="has no 'title=2' to change"):
         scheme_named("seed-java", settings=["title=2"])
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMES if name != "seed-java"])
+@pytest.mark.parametrize("bits", [64, 128])
+def test_the_fingerprint_is_the_simhash_of_the_weights(name: str, bits: int) -> None:
+    """Each scheme gives the fingerprint of its weights, whether a compiled loop makes both at once or not."""
+    scheme = SCHEMES[name]
+    assert isinstance(scheme, WeightedScheme)
+    hashes = [low | high << 64 for low, high in ((1, 4), (2, 5), (3, 6))]
+    expected = simhash([value % (1 << bits) for value in hashes], scheme.weigh(table()), bits=bits)
+    assert scheme.fingerprint("", table, bits=bits) == expected

@@ -1,5 +1,7 @@
 """Rows of the rule table."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,6 +86,8 @@ def test_a_row_survives_the_log(row: MatchRow) -> None:
         ({"name": "a", "jaccard": 0.5, "title": "high"}, "must be a number"),
         ({"name": "a", "jaccard": 0.5, "missing_numbers": -1}, "below 0"),
         ({"name": "a", "jaccard": 0.5, "swapped_numbers": -0.1}, "below 0"),
+        ({"name": "a", "jaccard": 0.5, "length_ratio": math.nan}, "no number"),
+        ({"name": "a", "jaccard": 0.5, "min_letters": math.nan}, "no number"),
         ({"name": "a", "jaccard": 0.5, "figures": 2}, "from 0 to 1"),
     ],
 )

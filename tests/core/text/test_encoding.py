@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.encoding import decode_html
+from dedup_service.core.text.encoding import ACCIDENTAL_BYTES, decode_html, html_as_utf8
 
 ZH = "<html><head></head><body><p>综上所述，图书馆延长开放时间的决定受到读者欢迎。</p></body></html>"
 TRADITIONAL = "<html><body><p>綜上所述，圖書館延長開放時間的決定受到讀者歡迎，詳情請見公告。</p></body></html>"
@@ -114,3 +114,31 @@ def test_no_bytes_raise(data: bytes, declared: str | None) -> None:
 def test_utf8_round_trip(text: str) -> None:
     """Text that is encoded and declared as UTF-8 is decoded to the same text."""
     assert decode_html(text.encode(), "utf-8").text == text
+
+
+@given(
+    data=st.binary(max_size=300)
+    | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
+    | st.builds(lambda text: text.encode("gb18030", "replace"), st.text(max_size=200)),
+    before=st.sampled_from([b"", b"\xef\xbb\xbf", b"\xff\xfe", b"<meta charset=utf-16>", b"<meta charset=gbk>"]),
+    declared=st.sampled_from([None, "gbk", "utf-8", "utf-16"]),
+)
+def test_a_page_as_utf8_is_its_text(data: bytes, before: bytes, declared: str | None) -> None:
+    """Bytes that are passed on as they are have the text that decoding gives."""
+    text = decode_html(before + data, declared).text
+    assert html_as_utf8(before + data, declared) == text.encode("utf-8", "replace")
+
+
+def test_utf8_is_not_encoded_again() -> None:
+    """A page in UTF-8 is passed on without a copy."""
+    page = ZH.encode()
+    assert html_as_utf8(page, "gbk") is page
+
+
+@pytest.mark.parametrize(("character", "few", "many"), [("é", 8, 9), ("图", 4, 6), ("\N{GRINNING FACE}", 4, 5)])
+def test_accidental_bytes_are_counted_exactly(character: str, few: int, many: int) -> None:
+    """Up to ACCIDENTAL_BYTES bytes that are not ASCII, a declaration that fits is believed rather than UTF-8."""
+    size = len(character.encode())
+    assert few * size <= ACCIDENTAL_BYTES < many * size
+    assert decode_html(("a" * 100 + character * few).encode(), "gbk").encoding == "gb18030"
+    assert decode_html(("a" * 100 + character * many).encode(), "gbk").encoding == "utf-8"

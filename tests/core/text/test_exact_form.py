@@ -5,15 +5,22 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
 
-from dedup_service.core.text.exact_form import body_hash, exact_form, text_hash
-from dedup_service.core.text.normalise import fold_exactly
+from dedup_service.core.text.exact_form import exact_form, exact_hashes
+from dedup_service.core.text.normalise import code_points, fold_exactly
+from dedup_service.core.text.page_text import PageText, PageTexts
 from tests.core.text.exact_oracle import exact_form_by_definition
+
+
+def hashes(*pages: tuple[str, str]) -> list[tuple[int | None, int | None]]:
+    """The hashes of pages (title, body) that are folded."""
+    return exact_hashes(PageTexts.of([PageText.of(title, body) for title, body in pages]))
 
 
 def form(text: str) -> str:
     """The exact form of a raw text."""
-    return exact_form(fold_exactly(text)[1]).tobytes().decode("utf-32-le")
+    return exact_form(code_points(fold_exactly(text)[1])).tobytes().decode("utf-32-le")
 
 
 @pytest.mark.parametrize(
@@ -109,26 +116,35 @@ PIECES = st.sampled_from(
 def test_the_kernel_follows_the_definition(pieces: list[str]) -> None:
     """The compiled pass and the rules, asked one character at a time, write the same."""
     folded = re.sub(r"\s+", lambda run: run[0][0], "".join(pieces))
-    assert exact_form(folded).tobytes().decode("utf-32-le") == exact_form_by_definition(folded)
+    assert exact_form(code_points(folded)).tobytes().decode("utf-32-le") == exact_form_by_definition(folded)
 
 
 def test_every_character_of_the_first_plane_follows_the_definition() -> None:
     """The tables class all characters as the definition does; of Han and Hangul, a part is asked."""
     for code in (*range(0x3500), *range(0x3500, 0xD800, 16), *range(0xE000, 0x10000)):
         for folded in (f"a{chr(code)}b", f"5{chr(code)}5", f"a {chr(code)}5"):
-            assert exact_form(folded).tobytes().decode("utf-32-le") == exact_form_by_definition(folded)
+            assert exact_form(code_points(folded)).tobytes().decode("utf-32-le") == exact_form_by_definition(folded)
 
 
 def test_nothing_but_punctuation_has_no_hash() -> None:
     """A body without letters, digits and signs is no text: neither hash exists."""
-    nothing, title = exact_form("— … 👍 !"), exact_form("title")
-    assert (body_hash(nothing), text_hash(title, nothing)) == (None, None)
+    assert hashes(("title", "— … 👍 !")) == [(None, None)]
 
 
 def test_the_hash_of_a_text_is_that_of_title_and_body() -> None:
     """Another title is another text; without titles, equal bodies are equal; neither runs into the other."""
-    body, none = exact_form("no description available."), exact_form("")
-    titles = [exact_form(title) for title in ("a lamp", "a chair", "")]
-    assert len({text_hash(title, body) for title in titles}) == 3
-    assert text_hash(none, body) == text_hash(none, exact_form("No description available!".lower()))
-    assert text_hash(exact_form("ab"), exact_form("c")) != text_hash(exact_form("a"), exact_form("bc"))
+    body, other = "no description available.", "no description available!"
+    of_titles = hashes(("a lamp", body), ("a chair", body), ("", body))
+    assert len({text for _, text in of_titles}) == 3
+    assert len({body for body, _ in of_titles}) == 1
+    assert hashes(("", body)) == hashes(("", other)) == of_titles[2:]
+    assert hashes(("ab", "c"))[0][1] != hashes(("a", "bc"))[0][1]
+
+
+@given(st.lists(st.tuples(*[st.lists(PIECES, max_size=5).map("".join)] * 2), max_size=5))
+def test_pages_are_hashed_together_as_alone(pages: list[tuple[str, str]]) -> None:
+    """Neighbours change nothing, and the hash of a body is that of its exact form."""
+    together = hashes(*pages)
+    assert together == [hashes(page)[0] for page in pages]
+    forms = [exact_form(code_points(body)).tobytes() for _, body in pages]
+    assert [body for body, _ in together] == [xxh3_64_intdigest(form) if form else None for form in forms]

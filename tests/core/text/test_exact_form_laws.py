@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.exact_form import body_hash, exact_form
-from dedup_service.core.text.normalise import fold_exactly
+from dedup_service.core.text.exact_form import exact_hashes
+from dedup_service.core.text.normalise import code_points, fold_exactly
+from dedup_service.core.text.page_text import NOTHING, PageTexts
 
 PAIRS = 2000
 HAN = "市交通局昨日公布跨江大桥主体工程提前三周完将于下月初车全长设双向六道两侧留有自行"
@@ -51,7 +52,7 @@ SCRIPTS = {
 
 def hashed(text: str) -> int | None:
     """The hash of the exact form of a raw text."""
-    return body_hash(exact_form(fold_exactly(text)[1]))
+    return exact_hashes(PageTexts.joined([code_points(fold_exactly(text)[1]), NOTHING]))[0][0]
 
 
 def prose(rng: random.Random) -> str:

@@ -1,11 +1,22 @@
 """Tests for folding: one form for texts that read the same."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.normalise import fold, fold_exactly, fold_slowly, letters, without_headline
+from dedup_service.core.text.normalise import (
+    FOLDED,
+    SIMPLIFIED,
+    fold,
+    fold_exactly,
+    fold_slowly,
+    folded_parts,
+    letters,
+    without_headline,
+)
 
 
 @given(st.text())
@@ -18,6 +29,26 @@ def test_the_table_folds_like_the_definition(text: str) -> None:
 def test_the_table_knows_characters_that_combine(text: str) -> None:
     """Marks, jamo and half-width kana, which join their neighbours, do not slip through the table."""
     assert fold(text) == fold_slowly(text)
+
+
+@given(st.text(alphabet="a中☀😀🏽\ufe0e\ufe0f\u200d\u034f\u180b國𝐀e\u0301\u1112\u1161 \n"))
+def test_the_table_knows_what_may_stand_beside_emoji(text: str) -> None:
+    """Selectors, joiners and tones of skin, at any place, are folded as the definition does."""
+    assert fold(text) == fold_slowly(text)
+
+
+def test_the_table_folds_emoji() -> None:
+    """A page with an emoji costs no more than one without."""
+    _, _, kinds = folded_parts(["好天气☀️😀, 👨‍👩‍👧 and 👍🏽!"])
+    assert kinds.tolist() == [FOLDED | SIMPLIFIED]
+
+
+@given(st.text(alphabet="12٣a⁺⁻²ⁿ₂½ "))
+def test_exponents_and_fractions_are_found_as_by_looking_around(text: str) -> None:
+    """An exponent has a sign before it; a fraction or an index is apart from a digit on either side."""
+    marked = re.sub("(?<![⁺⁻])[⁺⁻]*[²ⁿ][⁺⁻²ⁿ]*", r"^\g<0>", text)
+    apart = re.sub(r"(?<=\d)(?=[₂½])|(?<=[₂½])(?=\d)", " ", marked)
+    assert fold_exactly(text)[1] == fold(apart)
 
 
 def test_width_case_and_script_of_chinese_disappear() -> None:
@@ -83,7 +114,7 @@ def test_a_headline_above_the_text_is_not_part_of_the_body() -> None:
     assert without_headline("——\n正文。", "大桥通车") == "——\n正文。"
 
 
-def test_every_character_of_the_first_plane_folds_as_defined() -> None:
+def test_every_character_that_the_table_knows_folds_as_defined() -> None:
     """The table and the definition fold every character alike, also in the blocks that the table skips."""
-    for code in range(0x10000):
+    for code in (*range(0x10000), *range(0x1F000, 0x20000)):
         assert fold(f"a{chr(code)}b") == fold_slowly(f"a{chr(code)}b")

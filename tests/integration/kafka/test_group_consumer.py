@@ -24,7 +24,7 @@ RECORDS = 40
 class Member:
     """A consumer that keeps its records, and drops those of revoked partitions."""
 
-    def __init__(self, connection: Connection, topics: Topics, instance: str) -> None:
+    def __init__(self, connection: Connection, topics: Topics, instance: str, *, on_demand: bool = False) -> None:
         self.found: list[ConsumerRecord] = []
         self.begun: list[TopicPartition] = []
         self.expired: list[tuple[TopicPartition, int, int]] = []
@@ -37,6 +37,7 @@ class Member:
             on_assigned=self.begun.extend,
             on_expired=lambda partition, start, end: self.expired.append((partition, start, end)),
             session_timeout_s=3.0,
+            on_demand=on_demand,
         )
 
     def turn(self, timeout_s: float = 0.05) -> None:
@@ -75,6 +76,20 @@ def test_a_member_joins_however_short_its_polls_are(connection: Connection, own_
 
     try:
         until(lambda: len(member.found) == RECORDS, "all records", turn)
+    finally:
+        member.reader.close(leave=True)
+
+
+def test_a_member_alone_joins_once(connection: Connection, own_topics: Topics) -> None:
+    """It knows the partitions before it joins: to learn of them later is another join, which ends transactions."""
+    publish(connection, own_topics)
+    member = Member(connection, own_topics, "one")
+    try:
+        until(lambda: len(member.found) == RECORDS, "all records", member.turn)
+        joined = member.reader.group_metadata().generation_id
+        for _ in range(20):
+            member.turn()
+        assert (joined, member.reader.group_metadata().generation_id) == (1, 1)
     finally:
         member.reader.close(leave=True)
 
@@ -144,5 +159,25 @@ def test_rewinding_reads_again_what_was_not_committed(connection: Connection, ow
         assert set(member.reader.rewind().values()) == {0}
         member.found.clear()
         until(lambda: len(member.found) == RECORDS, "all records again", member.turn)
+    finally:
+        member.reader.close(leave=True)
+
+
+def test_a_member_on_demand_reads_what_it_is_asked_for(connection: Connection, own_topics: Topics) -> None:
+    """It is a member without reading anything, reads a part, and goes back to another."""
+    publish(connection, own_topics)
+    member = Member(connection, own_topics, "one", on_demand=True)
+    first, second = (TopicPartition(own_topics.pages, number) for number in (0, 1))
+    try:
+        until(lambda: len(member.begun) == 2, "both partitions", member.turn)
+        for _ in range(20):
+            member.turn()
+        assert member.found == []
+        for partition, start in ((first, 7), (second, 12), (first, 2)):
+            member.found.clear()
+            member.reader.read_only({partition: (start, start + 1)})
+            until(lambda: bool(member.found), "a record", member.turn)
+            found = member.found[0]
+            assert (found.partition, found.offset) == (partition.partition, start)
     finally:
         member.reader.close(leave=True)

@@ -34,7 +34,7 @@ from dedup_service.runtime.kafka.control.operator_records import (
 from dedup_service.runtime.kafka.messages.log_record import encode
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
-from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from dedup_service.runtime.memory_limit import MemoryLimitError
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.store.errors import StoreDamagedError
@@ -123,8 +123,9 @@ def everything_decided(broker: Broker, topics: Topics) -> Callable[[], bool]:
     return decided
 
 
+@pytest.mark.parametrize("outputs", OutputMode)
 def test_two_services_share_the_work_and_each_record_is_answered_once(
-    broker: Broker, topics: Topics, tmp_path: Path
+    broker: Broker, topics: Topics, tmp_path: Path, outputs: OutputMode
 ) -> None:
     """Verdicts equal the oracle's byte for byte, pages go to their topics, bad records to the dead letters.
 
@@ -132,7 +133,7 @@ def test_two_services_share_the_work_and_each_record_is_answered_once(
     """
     sent = list(stream(11, PAGES))
     progress, first, second = Progress(), Progress(), Progress()
-    one, two = (settings(broker, topics, tmp_path / name) for name in ("one", "two"))
+    one, two = (settings(broker, topics, tmp_path / name, outputs=outputs) for name in ("one", "two"))
     with running(one, progress, first) as here, running(two, progress, second) as there:
         deadline = time.monotonic() + LIMIT_S
         while not all(len(both_steps(service)) == 2 for service in (here, there)):
@@ -141,7 +142,7 @@ def test_two_services_share_the_work_and_each_record_is_answered_once(
             time.sleep(0.02)
         publish(broker, topics, sent)
         progress.wait_for(lambda: progress.done >= PAGES)
-    findings = check(broker.bootstrap, topics, sent)
+    findings = check(broker.bootstrap, topics, sent, kinds=outputs)
     assert findings.complaints == []
     assert findings.counts["pages"] == PAGES
     assert progress.done == PAGES

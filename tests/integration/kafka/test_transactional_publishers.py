@@ -15,7 +15,7 @@ from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.monitor import BacklogMonitor
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
-from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from tests.integration.conftest import Broker
 from tests.integration.kafka.reading import committed_values, until
 from tests.integration.kafka.test_service import Progress, running, settings
@@ -59,11 +59,12 @@ def reaches(broker: Broker, topics: Topics, wanted: Mapping[int, int]) -> Callab
     return lambda: offsets_of(broker, topics) == {FINGERPRINT: wanted, DECIDE: wanted}
 
 
-def test_what_is_no_record_is_not_missed(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+@pytest.mark.parametrize("outputs", OutputMode)
+def test_what_is_no_record_is_not_missed(broker: Broker, topics: Topics, tmp_path: Path, outputs: OutputMode) -> None:
     """A partition ends with a marker, another has aborted records alone; retention deletes both while no one runs."""
     transaction(broker, topics, 0, page(0), committed=True)
     transaction(broker, topics, 1, page(1), committed=False)
-    progress, chosen, ends = Progress(), settings(broker, topics, tmp_path), {0: 2, 1: 2}
+    progress, chosen, ends = Progress(), settings(broker, topics, tmp_path, outputs=outputs), {0: 2, 1: 2}
     with running(chosen, progress):
         until(reaches(broker, topics, ends), f"both steps at {ends}")
     transactions = len(committed_values(broker.connection, topics.offsets))
@@ -77,16 +78,19 @@ def test_what_is_no_record_is_not_missed(broker: Broker, topics: Topics, tmp_pat
         again.wait_for(lambda: again.done == 2)
     assert not [problem for problem in (*progress.problems, *again.problems) if problem.kind == "expired"]
     assert committed_values(broker.connection, topics.dlq) == []
-    log = map(decode, committed_values(broker.connection, topics.fingerprints))
-    assert not [record for record in log if isinstance(record, ExpiredRecord)]
+    log = [decode(value) for value in committed_values(broker.connection, topics.fingerprints)]
+    assert not [record for records in log for record in records if isinstance(record, ExpiredRecord)]
     # Two steps and two partitions: each was moved by the page alone.
     assert len(committed_values(broker.connection, topics.offsets)) == transactions + 4
     assert len(read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts]) == 3
 
 
-def test_idle_partitions_are_committed_once(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+@pytest.mark.parametrize("outputs", OutputMode)
+def test_idle_partitions_are_committed_once(
+    broker: Broker, topics: Topics, tmp_path: Path, outputs: OutputMode
+) -> None:
     """A service that starts where there is nothing new writes nothing, and a marker costs one message for each step."""
-    progress, chosen = Progress(), settings(broker, topics, tmp_path)
+    progress, chosen = Progress(), settings(broker, topics, tmp_path, outputs=outputs)
     with running(chosen, progress):
         for end in (2, 4):
             transaction(broker, topics, 3, page(3), committed=False)

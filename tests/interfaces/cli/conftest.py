@@ -1,5 +1,7 @@
 """A fixture that runs the command line in this process."""
 
+import os
+
 import pytest
 
 from dedup_service.interfaces.cli.main import run
@@ -7,8 +9,12 @@ from tests.interfaces.cli.running import Cli, Ran
 
 
 @pytest.fixture
-def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
-    """Return a function that runs `twinsieve` with its arguments, and returns the exit code and output."""
+def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Return a function that runs `twinsieve` with its arguments, and returns the exit code and output.
+
+    As on one core: a run then starts one worker, unless it asks for more.
+    """
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0})
 
     def call(*arguments: object) -> Ran:
         capfd.readouterr()

@@ -186,3 +186,83 @@ def test_kept_files_are_the_bytes_that_were_read(cli: Cli, tmp_path: Path) -> No
     assert cli("filter", folder, "--kept", kept, "--quiet").code == 0
     for name in ("a.html", "large.html"):
         assert (kept / "sub" / name).read_bytes() == (folder / "sub" / name).read_bytes()
+
+
+def test_several_inputs_are_one_stream(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files, what a pattern matches and standard input are read in their order: the same verdicts as of one file."""
+    pages = [page(number % 25, f"https://a.example/{number}") for number in range(60)]
+    whole = write_lines(tmp_path / "whole.jsonl", pages)
+    write_lines(tmp_path / "first.jsonl", pages[:20])
+    for name, part in {"b/2": pages[35:45], "a/1": pages[20:30], "b/1": pages[30:35]}.items():
+        (tmp_path / "day" / name).parent.mkdir(parents=True, exist_ok=True)
+        write_lines(tmp_path / "day" / f"{name}.jsonl", part)
+    kept = tmp_path / "kept.jsonl"
+    with write_lines(tmp_path / "rest.jsonl", pages[45:]).open(encoding="utf-8") as rest:
+        monkeypatch.setattr(sys, "stdin", rest)
+        ran = cli("filter", tmp_path / "first.jsonl", tmp_path / "day/**/*.jsonl", "-", "--kept", kept)
+    expected = cli("filter", whole, "--kept", tmp_path / "expected.jsonl")
+    assert (ran.code, ran.lines) == (0, expected.lines)
+    assert kept.read_bytes() == (tmp_path / "expected.jsonl").read_bytes()
+
+
+def test_bad_records_name_their_input(cli: Cli, tmp_path: Path) -> None:
+    """On stderr and in the errors file; its lines are counted for each input."""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_bytes(json.dumps(page(1)).encode() + b"\n{\n")
+    errors = tmp_path / "errors.jsonl"
+    ran = cli("filter", tmp_path / "one.jsonl", tmp_path / "two.jsonl", "--errors", errors, "--quiet")
+    assert ran.code == 3
+    assert f"twinsieve: {tmp_path / 'two.jsonl'}: line 2: " in ran.err
+    found = [json.loads(line) for line in errors.read_text().splitlines()]
+    assert [(Path(one["source"]).name, one["line"]) for one in found] == [("one.jsonl", 2), ("two.jsonl", 2)]
+
+
+def test_several_folders_keep_their_names(cli: Cli, tmp_path: Path) -> None:
+    """Paths begin with the folder's name, in ids, addresses and kept files, those over the size limit included."""
+    mirror, kept = tmp_path / "mirror", tmp_path / "kept"
+    for number, host in enumerate(("a.example", "b.example"), 1):
+        (mirror / host / "sub").mkdir(parents=True)
+        (mirror / host / "sub" / "index.html").write_bytes(html(number) + b" " * (11 << 20))
+    (mirror / "b.example").rename(tmp_path / "b.example")
+    (mirror / "b.example").symlink_to(tmp_path / "b.example")  # an input itself may be a link
+    ran = cli("filter", mirror / "*", "--url-prefix", "https://", "--kept", kept)
+    assert [(line["id"], line["url"]) for line in ran.lines] == [
+        (f"{host}/sub/index.html", f"https://{host}/sub/index.html") for host in ("a.example", "b.example")
+    ]
+    for host in ("a.example", "b.example"):
+        name = f"{host}/sub/index.html"
+        assert (kept / name).read_bytes() == (mirror / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["one.jsonl", "missing.jsonl"], "there is no file or folder"),
+        (["one.jsonl", "*.warc"], "no file or folder matches"),
+        (["one.jsonl", "./one.jsonl"], "is named twice"),
+        (["-", "-"], "is named twice"),
+        (["a/site", "b/site"], "have the same name"),
+        (["one.jsonl", "a/site", "--kept", "kept"], "inputs of several kinds"),
+        (["one.jsonl", "two.jsonl", "--kept", "two.jsonl"], "are the same file"),
+        (["a/site", "b", "--kept", "b/kept"], "name a folder outside it"),
+    ],
+)
+def test_wrong_inputs_are_refused_before_any_is_read(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], message: str
+) -> None:
+    """What cannot be opened, is named twice or does not fit together ends the run with 2 and no verdict."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        write_lines(tmp_path / f"{name}.jsonl", [page(1)])
+    for folder in ("a/site", "b/site"):
+        (tmp_path / folder).mkdir(parents=True)
+    ran = cli("filter", *names)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_a_name_with_the_characters_of_a_pattern_is_a_name(cli: Cli, tmp_path: Path) -> None:
+    """If there is such a file, no pattern is looked for."""
+    write_lines(tmp_path / "day[1].jsonl", [page(1)])
+    write_lines(tmp_path / "day1.jsonl", [page(2), page(3)])
+    assert len(cli("filter", tmp_path / "day[1].jsonl").lines) == 1

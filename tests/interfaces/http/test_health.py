@@ -61,7 +61,7 @@ def test_ready_once_restored_and_assigned(status: FakeStatus, health: Health) ->
     answers.append(health.ready())
     assert answers == [
         ProbeAnswer(False, "starting"),
-        ProbeAnswer(False, "restoring: 1,500 of 20,000 records"),
+        ProbeAnswer(False, "restoring: 1,500 of 20,000 messages"),
         ProbeAnswer(False, "fingerprint and decide: no partitions of pages are assigned"),
         ProbeAnswer(True, "ready"),
     ]

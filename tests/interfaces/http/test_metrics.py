@@ -109,12 +109,12 @@ def test_problems_are_counted_by_kind(metrics: Metrics) -> None:
 def test_gauges_of_a_service_are_collected_at_the_scrape(status: FakeStatus, metrics: Metrics) -> None:
     """Nothing pushes them."""
     assert value(metrics.registry, "ready") == 0
-    assert value(metrics.registry, "restored_records") is None
+    assert value(metrics.registry, "restored_messages") is None
     status.status = both_steps(assigned=(0, 1, 2))
     assert value(metrics.registry, "ready") == 1
     assert value(metrics.registry, "live") == 1
     assert value(metrics.registry, "assigned_partitions", step="decide") == 3
-    assert value(metrics.registry, "restored_records") == 10
+    assert value(metrics.registry, "restored_messages") == 10
 
 
 def test_live_stats_are_collected_at_the_scrape(status: FakeStatus) -> None:

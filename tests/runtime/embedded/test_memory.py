@@ -116,6 +116,20 @@ def test_bounds_that_a_limit_lowered_give_way_to_higher_ones(tmp_path: Path) -> 
         state.close()
 
 
+def test_lowered_bounds_that_are_asked_for_are_those_of_a_person(tmp_path: Path) -> None:
+    """Once they are asked for as they were lowered, the higher ones come into force when they are asked for again."""
+    state = opened(tmp_path, Keep.parse("2000"))
+    decide(state, 0, 10)
+    state.close()
+    state = opened(tmp_path, Keep.parse("2000"), used_up())
+    decide(state, 10, 11)
+    state.close()
+    for asked in ("10", "2000"):
+        state = opened(tmp_path, Keep.parse(asked), ProcessMemoryLimit(1 << 40))
+        assert state.keep == Keep.parse(asked)
+        state.close()
+
+
 @pytest.mark.parametrize("in_folder", [True, False])
 def test_a_state_that_keeps_all_pages_refuses_more(tmp_path: Path, in_folder: bool) -> None:
     """The batch has no effect, and with more memory the run goes on as if nothing had been."""

@@ -38,6 +38,7 @@ def pages(seed: Sequence[int] | int, count: int, first: int = 0, largest: int = 
             rows[name] = generator.integers(0, 1 << 8 * min(ROW[name].itemsize, 7), count)
     rows["sequence"] = np.arange(first, first + count)
     rows["evidence_bytes"] = generator.integers(0, largest + 1, count)
+    rows["keys_bytes"] = rows["evidence_bytes"] // 5
     evidence = generator.bytes(int(rows["evidence_bytes"].sum()))
     numbers = [int(number) for number in generator.integers(0, 1 << 30, count)]
     names = [StoredNames(f"id {n}" if n % 2 else f"http://a/{n}", f"http://a/{n}", f"title {n}") for n in numbers]
@@ -92,6 +93,7 @@ def contents(store: PageStore, numbers: Sequence[int]) -> dict[int, Row]:
     """Return what `store` has at `numbers`, read as one batch."""
     array = np.array(numbers, np.uint32)
     rows, evidence, names, texts = store.rows(array), store.evidence(array), store.names(array), store.texts(array)
+    assert evidence.sizes.tolist() == (rows["evidence_bytes"] - rows["keys_bytes"].astype(np.uint32)).tolist()
     return {
         number: Row(rows[at].item(), evidence[at], names[at], texts[at]) for at, number in enumerate(array.tolist())
     }

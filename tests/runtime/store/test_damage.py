@@ -11,6 +11,7 @@ import pytest
 from dedup_service.runtime.store.block_file import BLOCK_BYTES
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.stored_rows import EVIDENCE_SPAN
 from dedup_service.runtime.store.table_images import TableImages
 
 from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, pages
@@ -208,4 +209,21 @@ def test_an_error_names_file_and_block(tmp_path: Path) -> None:
     assert len(store.rows(np.arange(200))) == 200
     with pytest.raises(StoreDamagedError, match=r"00000-0\.evidence: block 2 \(bytes 8192 to 12288\)"):
         store.evidence(np.arange(200))
+    store.close()
+
+
+def test_altered_places_of_evidence_are_found(tmp_path: Path) -> None:
+    """Evidence is read at the places that the small file has, so these are verified as rows are."""
+    store = PageStore.open(tmp_path, LABEL)
+    store.append(pages(1, 200).entries)
+    store.commit(1, "")
+    store.close()
+    path = tmp_path / "00000-0.spans"
+    content = bytearray(path.read_bytes())
+    content[150 * EVIDENCE_SPAN.itemsize] ^= 1
+    path.write_bytes(content)
+    store = PageStore.open(tmp_path, LABEL)
+    assert len(store.rows(np.arange(200))) == 200
+    with pytest.raises(StoreDamagedError, match=r"00000-0\.spans: block 0"):
+        store.evidence(np.arange(10))
     store.close()

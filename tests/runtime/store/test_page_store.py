@@ -3,6 +3,9 @@
 import resource
 import shutil
 import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +28,7 @@ from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import StoredNames
 from dedup_service.runtime.store.table_images import TableImages
 
-from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, assert_opened_again, contents, filled, pages
+from .pages import LABEL, SEGMENT_ROWS, Oracle, Pages, assert_equal, assert_opened_again, contents, filled, pages
 from .tables import Model, assert_same, restored, table_pages
 
 
@@ -203,6 +206,53 @@ def test_a_full_disk_leaves_the_last_commit(tmp_path: Path) -> None:
     again.close()
 
 
+def append_all(store: PageStore, oracle: Oracle, batches: Iterable[Pages]) -> None:
+    """Append batches to both."""
+    for batch in batches:
+        oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
+
+
+@pytest.mark.parametrize("largest", [4, 600], ids=["rows", "evidence"])
+def test_appending_goes_on_when_a_disk_has_room_again(largest: int, tmp_path: Path) -> None:
+    """Whichever file the disk did not take, every row of what is appended then has its own evidence."""
+    store, oracle = PageStore.open(tmp_path, LABEL, segment_rows=1 << 16), Oracle()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, limits[1]))
+    batches = (pages(seed, 500, 500 * seed, largest) for seed in range(100))
+    try:
+        with pytest.raises(StoreFullError):
+            append_all(store, oracle, batches)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    append_all(store, oracle, islice(batches, 3))
+    assert_equal(store, oracle)
+    store.commit(1, "")
+    store.close()
+    assert_opened_again(tmp_path, oracle)
+
+
+def with_long_ids(batch: Pages, size: int) -> Pages:
+    """Return pages whose names take so many bytes and more."""
+    return replace(batch, names=[replace(names, id="n" * size) for names in batch.names])
+
+
+def test_rows_are_read_when_a_disk_did_not_take_more_of_them(tmp_path: Path) -> None:
+    """The evidence is mapped at another place by then, and the names behind it were not taken."""
+    store, oracle = PageStore.open(tmp_path, LABEL), Oracle()
+    append_all(store, oracle, [with_long_ids(pages(1, 500, 0, 1700), 1900)])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, limits[1]))
+    try:
+        with pytest.raises(StoreFullError, match="names"):
+            append_all(store, oracle, [with_long_ids(pages(2, 500, 500, 3000), 3200)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert_equal(store, oracle)
+    append_all(store, oracle, [pages(3, 500, 1000)])
+    assert_equal(store, oracle)
+    store.close()
+
+
 def test_old_texts_are_dropped_above_a_budget(tmp_path: Path) -> None:
     """Whole segments of them, the oldest first; evidence and names stay."""
     store, oracle = filled(tmp_path, 5 * SEGMENT_ROWS)
@@ -301,8 +351,25 @@ def test_blocks_are_verified_once(tmp_path: Path) -> None:
     verified = again.counts.blocks
     assert verified > 0
     again.evidence(numbers)
-    assert (again.counts.blocks, again.counts.rows, again.counts.spans) == (verified, 600, 600)
+    assert (again.counts.blocks, again.counts.rows, again.counts.spans) == (verified, 0, 600)
     again.close()
+
+
+def test_neighbouring_rows_are_announced_together(tmp_path: Path) -> None:
+    """The blocks that rows share are verified once in any order, and announced together if the rows are in order."""
+    store, _ = filled(tmp_path, 3000)
+    store.commit(1, "")
+    segments = len(list(store.appended_since(0)))
+    expected = store.rows(np.arange(3000, dtype=np.uint32))
+    store.close()
+    verified = set()
+    for rows in (np.arange(3000), np.random.default_rng(1).permutation(3000)):
+        again = PageStore.open(tmp_path, LABEL)
+        assert (again.rows(rows.astype(np.uint32)) == expected[rows]).all()
+        assert again.counts.announced <= (segments if rows[0] == 0 else 3000)
+        verified.add(again.counts.blocks)
+        again.close()
+    assert len(verified) == 1
 
 
 def test_a_row_that_points_outside_its_file_is_damage(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Tables come back from their images as they were at the last commit, or are built again from the rows."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +76,19 @@ def test_tables_are_as_they_were(tmp_path: Path) -> None:
     working.append(300)
     working.remove(0.1)
     working.remove(0.1)
+    working.commit()
+    with reopened(working) as (tables, _, from_images):
+        assert from_images
+        assert_same(tables, working.model)
+
+
+def test_an_image_is_read_through_the_page_cache_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system cannot read past it, tables are the same."""
+    monkeypatch.delattr(os, "O_DIRECT", raising=False)
+    working = Working(tmp_path)
+    working.append(3000)
+    working.images.complete()
+    working.append(300)
     working.commit()
     with reopened(working) as (tables, _, from_images):
         assert from_images
@@ -272,7 +286,11 @@ def test_a_crash_while_tables_are_built_again_leaves_the_commit(tmp_path: Path) 
     working.model.tables, images = working.model.rebuilt(store)
     store.commit(2, "", images)
     assert sorted(path.name for path in tmp_path.iterdir() if "." in path.name) == [
-        *(f"00000-{file}{suffix}" for file in ("0.evidence", "0.names", "0.rows") for suffix in ("", ".sums")),
+        *(
+            f"00000-{file}{suffix}"
+            for file in ("0.evidence", "0.names", "0.rows", "0.spans")
+            for suffix in ("", ".sums")
+        ),
         "00000-0.texts",
         "00000-0.texts.sums",
         "00000-1.columns",

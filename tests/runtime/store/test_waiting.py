@@ -8,7 +8,7 @@ import pytest
 
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import restore
 from dedup_service.runtime.store.manifest import read_manifest
@@ -75,10 +75,10 @@ def test_a_service_does_not_wait_while_it_decides(tmp_path: Path) -> None:
 
         def decide(number: int) -> None:
             record = page(number, f"u{number if number % 4 == 0 else number % 3}", number)
-            (stored,) = ListLog([record]).records
-            replica.apply_many([(replica.sequence + 2, decode(stored.value))])
+            replica.apply_many([(replica.sequence + 2, read) for read in decode(encode(record))])
+            local.pages.note_applied(1)
             local.pages.step()
-            if local.pages.due(replica.sequence):
+            if local.pages.due:
                 local.pages.take_snapshot(replica, restored.pending_outcomes, restored.tail)
 
         assert_others_waited(decide, local.pages.folder)

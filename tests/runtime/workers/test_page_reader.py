@@ -66,7 +66,7 @@ class Broken(Telling):
 
 def test_a_page_that_is_read_again_cannot_harm_the_process_that_asks() -> None:
     """Extraction, a death, an endless computation and an error happen in the worker; the next page is read."""
-    reader = PageReader(timeout_s=0.5)
+    reader = PageReader(timeout_s=5)  # a worker may take a second to start
     before = set(multiprocessing.active_children())
     try:
         told = reader.page_of(Telling())

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
@@ -18,7 +18,7 @@ from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.pool import Pool
 from dedup_service.runtime.workers.preparation import Preparer
-from dedup_service.runtime.workers.worker_process import Job, WorkersError
+from dedup_service.runtime.workers.worker_process import Job, Unfinished, WorkersError
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +48,20 @@ def same(item: object) -> object:
 def worker_of(item: object) -> int:
     """Return the process that answers."""
     return os.getpid()
+
+
+def begun(item: int) -> object:
+    """Leave even items unfinished."""
+    return same(item) if item % 2 else Unfinished(item)
+
+
+def finished(rests: Sequence[int], fatal: int, wrong: int) -> list[int]:
+    """Answer the rests with their number and how many there are; one ends the process, one fails."""
+    if fatal in rests:
+        os._exit(1)
+    if wrong in rests:
+        raise ValueError(f"{rests} has {wrong}")
+    return [100 * len(rests) + rest for rest in rests]
 
 
 def nothing() -> None:
@@ -312,6 +326,31 @@ def test_closing_in_time_kills_workers_that_are_not_done() -> None:
     pool.close(0.0)
     assert [type(future.exception(60)) for future in futures] == [WorkersError] * 8
     assert not children() - before
+
+
+@pytest.mark.parametrize(("fatal", "given_up"), [(-1, []), (6, [6])])
+def test_unfinished_items_of_a_run_are_answered_together(fatal: int, given_up: list[int]) -> None:
+    """Each gets its own answer, in the order of the items; one over which the worker dies is given up alone."""
+    job: Job[int, object] = Job(begun, nothing, 30.0, finish=partial(finished, fatal=fatal, wrong=-1))
+    pool = Pool(job, 1, lost=lost, chunk=10)
+    answers = pool.submit(range(10)).result(60)
+    pool.close()
+    died = "the worker process died over this page, twice"
+    together = {5} if not given_up else {1, 2}  # the last item that is not retried alone shares its run with none
+    for item, answer in enumerate(answers):
+        if item % 2 or item in given_up:
+            assert answer == (died if item in given_up else item)
+        else:
+            assert isinstance(answer, int)
+            assert (answer % 100, answer // 100 in together) == (item, True)
+
+
+def test_an_error_of_the_last_step_is_that_of_the_batch() -> None:
+    """The items that were finished at once do not hide it."""
+    job: Job[int, object] = Job(begun, nothing, 30.0, finish=partial(finished, fatal=-1, wrong=4))
+    pool = Pool(job, 1, lost=lost, chunk=10)
+    assert isinstance(pool.submit(range(10)).exception(60), ValueError)
+    pool.close()
 
 
 def test_closing_in_time_kills_workers_that_are_starting() -> None:

@@ -23,7 +23,7 @@ from dedup_service.runtime.readers.warc import WarcRecord
 from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.html_workers import HtmlWorkers
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
-from dedup_service.runtime.workers.preparation import BadRecord, Preparer, submit_ahead
+from dedup_service.runtime.workers.preparation import BadRecord, Preparer, prepare_record, submit_ahead
 
 PARENT = os.getpid()
 
@@ -180,6 +180,44 @@ def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(inline: bo
     short = "too little text: 5 letters, at least 64 to judge"
     assert reasons == [None, f"not judged: {error}", short, error, None]
     assert [isinstance(answer, BadRecord) for answer in given] == [False, False, False, True, False]
+
+
+@dataclass(frozen=True, slots=True)
+class Unpreparable:
+    """A record whose page has a language that no reader would give it, so that no fingerprint can be made."""
+
+    number: int
+    raw: bytes = b""
+    place: str = "here"
+    identity: bytes = b"unpreparable"
+
+    def page(self, extract: Extract) -> Page:
+        """Return the page."""
+        return Page(url="https://a.example/u", canonical_url="", id="u", text="一个网页" * 30, lang=7)  # type: ignore[arg-type]
+
+    def unread(self) -> Page:
+        """Return the page without its text."""
+        return Page(url="https://a.example/u", canonical_url="", id="u", text="")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_page_that_cannot_be_prepared_leaves_those_beside_it_alone(inline: bool) -> None:
+    """They are prepared together at first, and then each alone; long pages are prepared alone from the start."""
+    text = " ".join(f"word{position}" for position in range(3000))
+    long_page = JsonLine(4, f'{{"url": "https://a.example/4", "text": "{text}"}}'.encode())
+    records: list[Record] = [line(1), Unpreparable(2), line(3), long_page]
+    with Preparer(SpaceOptions(), inline=inline, keep_text=False) as preparer:
+        given = preparer.submit(records).result(60)
+    reasons = [answer.reason for answer in given if isinstance(answer, PreparedPage)]
+    assert reasons == [None, "not judged: TypeError: 'int' object is not subscriptable", None, None]
+    assert [answer.page.text for answer in given if isinstance(answer, PreparedPage)] == [""] * 4
+    assert given[2:] == answers_without_text([line(3), long_page])
+
+
+def answers_without_text(records: list[Record]) -> list[PreparedPage | BadRecord]:
+    """Prepare `records` in this process, one after the other."""
+    return [prepare_record(SpaceOptions(), record, keep_text=False) for record in records]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Segmentation: from a text to its words, with their part of speech if a scheme needs it.
 
-`by_script` chooses the segmenter for each text by its script: `chinese` (rjieba or jieba), or
+`by_script` chooses the segmenter for each text by its script: `chinese` (as jieba cuts), or
 `unicode_words`: ICU for Japanese, Thai and other scripts without spaces if icu4py is installed, Unicode word
 boundaries for everything else. Which segmenters are in use, and their versions, is part of the space.
 """
@@ -9,17 +9,20 @@ from importlib import import_module
 from importlib.metadata import version
 
 from dedup_service.core.text.segmentation.by_script import ScriptSegmenter
-from dedup_service.core.text.segmentation.chinese import SEGMENTERS, chinese_segmenter, parse_user_words
+from dedup_service.core.text.segmentation.chinese import ChineseSegmenter, parse_user_words
 from dedup_service.core.text.segmentation.segmenter import Segmenter
+from dedup_service.core.text.segmentation.segments import NO_SEGMENTS, PageSegments, Segments
 from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
 
 __all__ = [
-    "SEGMENTERS",
+    "NO_SEGMENTS",
+    "ChineseSegmenter",
     "IcuSegmenter",
+    "PageSegments",
     "ScriptSegmenter",
     "Segmenter",
+    "Segments",
     "UnicodeSegmenter",
-    "chinese_segmenter",
     "parse_user_words",
     "segmenter_version",
 ]

@@ -1,69 +1,55 @@
-"""Chinese words with their part of speech: rjieba by default, jieba as the reference and fallback.
+"""Chinese words with their part of speech, as jieba cuts them, in compiled loops (`jieba_cut`).
 
-Both use the same dictionary and algorithm; rjieba is about fifty times as fast with part of speech.
-Source: https://github.com/fxsjy/jieba, which also defines the tags (ICTCLAS style).
+The part of speech of a word is the one that jieba's dictionary gives it (ICTCLAS style), `m` for an unknown number and
+`eng` for other unknown words of ASCII letters and digits.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
-from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.text.normalise import code_points
+from dedup_service.core.text.page_text import NOTHING, PageTexts
+from dedup_service.core.text.segmentation.jieba_cut import word_ends
+from dedup_service.core.text.segmentation.jieba_model import JiebaModel
 from dedup_service.core.text.segmentation.segmenter import UNKNOWN, Segmenter
+from dedup_service.core.text.segmentation.segments import PageSegments, Segments
 
-__all__ = ["SEGMENTERS", "chinese_segmenter", "parse_user_words"]
+__all__ = ["USER_FREQUENCY", "ChineseSegmenter", "parse_user_words"]
 
-SEGMENTERS = ("rjieba", "jieba")
 USER_FREQUENCY = 100_000
 """The frequency that every word of a user's dictionary gets, whatever the line says."""
 
-
-class _Rjieba(Segmenter):
-    def __init__(self, user_words: Mapping[str, str]) -> None:
-        import rjieba
-
-        # The module has a segmenter with the default dictionary; user words need another one.
-        self._jieba = rjieba.Jieba() if user_words else rjieba
-        for word, tag in user_words.items():
-            self._jieba.add_word(word, USER_FREQUENCY, tag)
-
-    def cut(self, text: str) -> list[str]:
-        words: list[str] = self._jieba.cut(text)
-        return words
-
-    def tag(self, text: str) -> list[tuple[str, str]]:
-        pairs: list[tuple[str, str]] = self._jieba.tag(text)
-        return pairs
+_NUMBER, _LATIN = "m", "eng"
 
 
-class _Jieba(Segmenter):
-    def __init__(self, user_words: Mapping[str, str]) -> None:
-        import logging
+class ChineseSegmenter(Segmenter):
+    """Cuts as jieba does with the dictionary of `model`. tags: returns word → part of speech, if it is needed."""
 
-        import jieba
-        import jieba.posseg
+    def __init__(self, model: JiebaModel, tags: Callable[[], Mapping[str, str]]) -> None:
+        self._model = model
+        self._read_tags = tags
 
-        jieba.setLogLevel(logging.WARNING)
-        self._jieba = jieba.Tokenizer()
-        self._tagger = jieba.posseg.POSTokenizer(self._jieba)
-        for word, tag in user_words.items():
-            self._jieba.add_word(word, USER_FREQUENCY, tag)
-            self._tagger.word_tag_tab[word] = tag
+    @cached_property
+    def _tags(self) -> Mapping[str, str]:
+        return self._read_tags()
+
+    def segments(self, text: str) -> Segments:
+        """Return the words and the pieces between them, as places."""
+        return self.segments_of_pages(PageTexts.joined([code_points(text), NOTHING])).segments
+
+    def segments_of_pages(self, pages: PageTexts) -> PageSegments:
+        """Return the segments of pages."""
+        ends, starts, bodies = word_ends(pages.points, pages.starts, pages.bodies, *self._model.arrays)
+        return PageSegments(Segments(pages.points, ends), starts, bodies)
 
     def cut(self, text: str) -> list[str]:
-        return list(self._jieba.cut(text))
+        """Return the words and the pieces between them."""
+        return self.segments(text).strings()
 
     def tag(self, text: str) -> list[tuple[str, str]]:
-        return [(pair.word, pair.flag) for pair in self._tagger.cut(text)]
-
-
-def chinese_segmenter(name: str, user_words: Mapping[str, str] | None = None) -> Segmenter:
-    """Return the segmenter `name` (rjieba or jieba) with the words of a user's dictionary (word → tag).
-
-    Raises ConfigurationError for another name.
-    """
-    makers: dict[str, type[_Rjieba | _Jieba]] = {"rjieba": _Rjieba, "jieba": _Jieba}
-    if name not in makers:
-        raise ConfigurationError(f"the Chinese segmenter is one of {', '.join(SEGMENTERS)}, got {name!r}")
-    return makers[name](user_words or {})
+        """Return the same pieces, each with its part of speech."""
+        tags = self._tags
+        return [(word, tags.get(word) or _tag_of_unknown(word)) for word in self.cut(text)]
 
 
 def parse_user_words(lines: Iterable[str]) -> dict[str, str]:
@@ -74,3 +60,11 @@ def parse_user_words(lines: Iterable[str]) -> dict[str, str]:
         if word:
             words[word] = next((field for field in rest if not field.isdigit()), UNKNOWN)
     return words
+
+
+def _tag_of_unknown(word: str) -> str:
+    """Return the part of speech of a word that the dictionary lacks."""
+    known = [letter for letter in word if letter.isascii() and letter.isalnum()]
+    if not known:
+        return UNKNOWN
+    return _NUMBER if all(letter.isdigit() for letter in known) else _LATIN

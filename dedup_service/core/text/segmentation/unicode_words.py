@@ -9,71 +9,57 @@ overlapping pairs. All segments together give the text back, except where pairs 
 optional library `icu4py` (15 MB with ICU and its dictionaries). Text without such a script goes to the
 segmenter for spaced scripts, so its words are the same with and without the library.
 
-Source: Unicode Standard Annex 29 (word boundaries), by the `regex` library;
+Source: Unicode Standard Annex 29 (word boundaries), in `word_boundaries`;
 https://unicode-org.github.io/icu/userguide/boundaryanalysis/
 """
 
-import re
-from collections.abc import Iterator
 from importlib import import_module
-from itertools import pairwise
 
-import regex
+import numpy as np
+import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.kernels import kernel
+from dedup_service.core.text.normalise import code_points
+from dedup_service.core.text.page_text import NOTHING, PageTexts
 from dedup_service.core.text.segmentation.segmenter import UNKNOWN, Segmenter
+from dedup_service.core.text.segmentation.segments import PageSegments, Segments
+from dedup_service.core.text.segmentation.word_boundaries import in_pairs, kinds_of_code_points, word_ends
 
 __all__ = ["IcuSegmenter", "UnicodeSegmenter"]
-
-_BOUNDARY = regex.compile(r"(?w)\b")
-# Whether a boundary is between two letters of flags depends on how many are before it, and the library counts them
-# for each. No letter of a flag is part of a word, so a longer run is one piece.
-_MAX_FLAG_LETTERS = 64
-_FLAGS = re.compile(f"([\U0001f1e6-\U0001f1ff]{{{_MAX_FLAG_LETTERS},}})")
-_UNSPACED = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Hiragana}\p{Katakana}\p{Han}]+")
 
 
 class UnicodeSegmenter(Segmenter):
     """Cuts at Unicode word boundaries, and text in scripts without spaces into pairs of characters."""
 
+    def segments(self, text: str) -> Segments:
+        """Return the words and the pieces between them, as places; the text of pairs is longer than `text`."""
+        return self.segments_of_pages(_page_of(text)).segments
+
+    def segments_of_pages(self, pages: PageTexts) -> PageSegments:
+        """Return the segments of pages."""
+        kinds = kinds_of_code_points()
+        ends, starts, bodies, has_unspaced = word_ends(pages.points, pages.starts, pages.bodies, *kinds)
+        points = pages.points
+        if has_unspaced:
+            points, ends, starts, bodies = in_pairs(points, ends, starts, bodies, kinds.of_points)
+        return PageSegments(Segments(points, ends), starts, bodies)
+
     def cut(self, text: str) -> list[str]:
         """Return the words and the pieces between them."""
-        pieces = list(_pieces(text))
-        if _UNSPACED.search(text) is None:
-            return pieces
-        words: list[str] = []
-        run = ""
-        for word in pieces:
-            if _UNSPACED.fullmatch(word):
-                run += word
-                continue
-            words += [*_pairs(run), word]
-            run = ""
-        return words + _pairs(run)
+        return self.segments(text).strings()
 
     def tag(self, text: str) -> list[tuple[str, str]]:
         """Return the same pieces, all of unknown part of speech."""
         return [(word, UNKNOWN) for word in self.cut(text)]
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Yield the text between boundaries, and long runs of letters of flags."""
-    for number, part in enumerate(_FLAGS.split(text)):
-        if number % 2:
-            yield part
-        else:
-            yield from filter(None, _BOUNDARY.split(part))
-
-
-def _pairs(run: str) -> list[str]:
-    return [run] if 0 < len(run) < 3 else [a + b for a, b in pairwise(run)]
-
-
 _LOCALE = "root"  # dictionaries are chosen by script and are the same in every locale
-# Thai, Lao, Burmese, Khmer, kana, Han. Plain ranges in `re` are ten times as fast as properties in `regex`.
-_ICU_SCRIPTS = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u3096\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"
-)
+# Thai and Lao, Burmese, Khmer, kana, Han.
+_ICU_SCRIPTS = (
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF), (0x20000, 0x3FFFF),
+)  # fmt: skip
 # Folding (NFKC) decomposes these vowels of Thai and Lao; the dictionaries have them composed.
 _DECOMPOSED, _COMPOSED = ("\u0e4d\u0e32", "\u0ecd\u0eb2"), ("\u0e33", "\u0eb3")
 
@@ -90,10 +76,30 @@ class IcuSegmenter(Segmenter):
             ) from error
         self._spaced = spaced
 
+    def segments(self, text: str) -> Segments:
+        """Return the words and the pieces between them, as places."""
+        return Segments.of(self._words(text)) if _is_for_icu(text) else self._spaced.segments(text)
+
+    def segments_of_pages(self, pages: PageTexts) -> PageSegments:
+        """Return the segments of pages."""
+        for_icu = pages_for_icu(pages.points, pages.starts)
+        if not for_icu.any():
+            return self._spaced.segments_of_pages(pages)
+        spaced = self._spaced.segments_of_pages(pages.chosen(np.flatnonzero(~for_icu).tolist())).parts()
+        parts: list[Segments] = []
+        for number, is_for_icu in enumerate(for_icu.tolist()):
+            if is_for_icu:
+                text = pages.page(number)
+                parts += [self.segments(text.body), self.segments(text.title)]
+            else:
+                parts += [next(spaced), next(spaced)]
+        return PageSegments.joined(parts)
+
     def cut(self, text: str) -> list[str]:
         """Return the words and the pieces between them."""
-        if _ICU_SCRIPTS.search(text) is None:
-            return self._spaced.cut(text)
+        return self._words(text) if _is_for_icu(text) else self._spaced.cut(text)
+
+    def _words(self, text: str) -> list[str]:
         for decomposed, composed in zip(_DECOMPOSED, _COMPOSED, strict=True):
             if decomposed in text:
                 words = self._breaker(text.replace(decomposed, composed), _LOCALE)
@@ -103,3 +109,28 @@ class IcuSegmenter(Segmenter):
     def tag(self, text: str) -> list[tuple[str, str]]:
         """Return the same pieces, all of unknown part of speech."""
         return [(word, UNKNOWN) for word in self.cut(text)]
+
+
+def _is_for_icu(text: str) -> bool:
+    page = _page_of(text)
+    return bool(pages_for_icu(page.points, page.starts)[0])
+
+
+def _page_of(text: str) -> PageTexts:
+    return PageTexts.joined([code_points(text), NOTHING])
+
+
+@kernel
+def pages_for_icu(points: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which of n pages have a character of a script that ICU has a dictionary for, bool[n].
+
+    points, starts: of `PageTexts`.
+    """
+    found = np.zeros(len(starts) - 1, np.bool_)
+    for page in range(len(found)):
+        for code in points[starts[page] : starts[page + 1]]:
+            if code < np.uint32(_ICU_SCRIPTS[0][0]):
+                continue
+            for first, last in _ICU_SCRIPTS:
+                found[page] |= np.uint32(first) <= code <= np.uint32(last)
+    return found

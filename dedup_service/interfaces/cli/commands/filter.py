@@ -1,4 +1,4 @@
-"""`twinsieve filter`: read pages from a file or folder, write their verdicts in input order."""
+"""`twinsieve filter`: read pages from files and folders, write their verdicts in input order."""
 
 import time
 from collections.abc import Sequence
@@ -31,8 +31,9 @@ from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
-from dedup_service.runtime.readers import Record, open_source
+from dedup_service.runtime.readers import Record, open_sources
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
+from dedup_service.runtime.readers.several import expanded
 from dedup_service.runtime.verdict_json import verdict_line
 
 __all__ = ["filter_command"]
@@ -67,7 +68,7 @@ class Outputs:
 
 
 @click.command("filter", epilog=EPILOG)
-@click.argument("source", metavar="[FILE|FOLDER|-]", default="-")
+@click.argument("sources", metavar="[FILE|FOLDER|-]...", nargs=-1)
 @click.option(
     "--output",
     "-o",
@@ -105,25 +106,27 @@ class Outputs:
 @with_options(*DASHBOARD)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
-def filter_command(source: str, **options: Any) -> int:
-    """Give every page of a file or folder a verdict.
+def filter_command(sources: tuple[str, ...], **options: Any) -> int:
+    """Give every page of files and folders a verdict.
 
     A verdict is unique, duplicate, unchanged, updated or undecided. The verdicts are written in input order.
 
     FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others) or a WARC file,
     both also compressed (.gz). FOLDER has HTML files. Without an argument, or with -, JSON lines are read
-    from standard input.
+    from standard input. Several are read one after the other; a pattern in quotes ('crawl/**/*.jsonl') stands
+    for what matches it, by name. With several, the path of a folder's file begins with the folder's name.
 
     The same command on the same state gives each record its earlier verdict again, which completes an
     output that was interrupted.
     """
     if options["keep_journal"] >= 0 and not options["state"]:
         raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
-    _check_files(source, options)
+    names = expanded(sources or ("-",))
+    _check_files(names, options)
     started = time.monotonic()
     summary = Summary()
     with Interrupt() as interrupt:
-        space_id = _run(source, options, summary, interrupt)
+        space_id = _run(names, options, summary, interrupt)
     details = {"action": options["action"], "space": space_id, "seconds": round(time.monotonic() - started, 3)}
     if options["as_json"]:
         summary.print_json(**details, interrupted=interrupt.code is not None)
@@ -132,14 +135,14 @@ def filter_command(source: str, **options: Any) -> int:
     return interrupt.code or (ExitCode.BAD_RECORDS if summary.bad_records else ExitCode.DONE)
 
 
-def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interrupt) -> str:
-    """Decide the input `name` and return the `space_id` of its fingerprints."""
+def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interrupt: Interrupt) -> str:
+    """Decide the inputs and return the `space_id` of their fingerprints."""
     space = space_from(options)
     rule = rule_from(options)
     dashboard = embedded_dashboard(options, "filter")
     observers = () if dashboard is None else dashboard.observers
     with ExitStack() as stack:
-        source = stack.enter_context(open_source(name, wait=interrupt.wait, url_prefix=options["url_prefix"]))
+        source = stack.enter_context(open_sources(names, wait=interrupt.wait, url_prefix=options["url_prefix"]))
         preparer = stack.enter_context(preparer_from(options, space))  # first: it starts while the state is read
         dedup = NearDuplicateFilter.open(
             options["state"],
@@ -155,7 +158,7 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
         if dashboard is not None:
             print_dashboard_url(stack.enter_context(dashboard.serving(dedup, preparer.pool_state)).address)
         verdict_file = stack.enter_context(OutputFile(options["output"]))
-        kept = open_kept(options["kept"], source.kind, name) if options["kept"] else None
+        kept = open_kept(options["kept"], source.kind, names) if options["kept"] else None
         if kept is not None:
             stack.callback(kept.close)
         bad_records = BadRecords(source.name, options["errors"])
@@ -166,7 +169,8 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
         return dedup.space_id
 
 
-def _check_files(source: str, options: dict[str, Any]) -> None:
-    """Refuse two outputs in one file, or one over the input. Standard input and output may both be -."""
+def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
+    """Refuse two outputs in one file, or one over an input. Standard input and output may both be -."""
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
-    check_distinct(**outputs, FILE=None if source == "-" else source)
+    for source in sources:
+        check_distinct(**outputs, FILE=None if source == "-" else source)

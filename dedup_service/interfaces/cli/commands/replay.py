@@ -89,10 +89,10 @@ def replay_command(**options: Any) -> int:
     """
     _check(options)
     with Interrupt() as interrupt, ExitStack() as stack:
-        replica, left_out = _run(options, stack, interrupt)
+        records, replica, left_out = _run(options, stack, interrupt)
     if not options["quiet"]:
         counts = {**replica.counts, "unreadable": left_out.unreadable, "missing": left_out.missing}
-        click.echo(msgspec.json.encode({"records": replica.sequence + 1, **counts}).decode(), err=True)
+        click.echo(msgspec.json.encode({"records": records, **counts}).decode(), err=True)
     if left_out.unreadable:
         click.echo(f"twinsieve: {left_out.unreadable} messages of the log are not records and were left out", err=True)
     if left_out.first is not None:
@@ -126,8 +126,8 @@ def _parameter_names(option: Any) -> Iterator[str]:
     yield from (str(parameter.name) for parameter in option(carrier).__click_params__)
 
 
-def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tuple[Replica, LeftOut]":
-    """Replay the log; return the replica at its end, or where a signal arrived, and what was left out.
+def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tuple[int, Replica, LeftOut]":
+    """Replay the log; return how many records, the replica at their end, and what was left out.
 
     A replay that a signal ends is not finished: its topics stay refused.
     """
@@ -148,12 +148,14 @@ def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tu
     batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, left_out, read)
     if options["source"] == PAGES:
         batches = _from_pages(batches, options, requested, left_out, stack)
+    records = 0
     for batch in batches:
         sink.take(batch)
+        records += len(batch)
         if interrupt.stopped():
-            return replica, left_out
+            return records, replica, left_out
     sink.finish()
-    return replica, left_out
+    return records, replica, left_out
 
 
 def _replay_options(options: dict[str, Any]) -> "ReplayOptions":
@@ -193,10 +195,10 @@ def _sink(
     from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
     from dedup_service.runtime.kafka.control.operator_records import binding_of
     from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics, require_empty
-    from dedup_service.runtime.kafka.topics import Topics
+    from dedup_service.runtime.kafka.topics import OutputMode, Topics
 
     connection, topics = connection_from(options), Topics(options["to_prefix"])
-    binding = binding_of(connection, topics, f"{topics.prefix}{options['group'] or GROUP}")
+    binding = binding_of(connection, topics, f"{topics.prefix}{options['group'] or GROUP}", OutputMode.VERDICTS)
     require_empty(connection, topics)
     transactions = TransactionalProducer(connection, f"{topics.prefix}replay", max_bytes=MAX_BYTES)
     stack.enter_context(closing(transactions)).open()

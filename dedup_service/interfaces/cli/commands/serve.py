@@ -20,9 +20,10 @@ from dedup_service.interfaces.cli.support.options import (
     KEEP,
     MATCHING,
     MAX_MEMORY,
+    OUTPUTS,
+    SERVICE_WORKERS,
     SHARDS,
     SPACE,
-    WORKERS,
     connection_from,
     rule_from,
     space_from,
@@ -33,6 +34,7 @@ from dedup_service.interfaces.cli.support.stop_signals import StopSignals
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
+from dedup_service.runtime.kafka.topics import OutputMode
 
 if TYPE_CHECKING:
     from dedup_service.interfaces.http.service import Addresses
@@ -78,6 +80,7 @@ WORK = (
         show_default=True,
         help="Steps that this process runs.",
     ),
+    OUTPUTS,
     click.option(
         "--instance", metavar="NAME", help="Name of this process in its groups. [default: a name stored in --state]"
     ),
@@ -89,7 +92,7 @@ WORK = (
     ),
 )
 BOUNDS = (
-    *WORKERS,
+    *SERVICE_WORKERS,
     SHARDS,
     click.option(
         "--max-rejected-share",
@@ -137,7 +140,8 @@ HTTP = (
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 
-    Reads `pages`; writes `verdicts`, and the pages themselves to `pages.unique` or `pages.duplicate`.
+    Reads `pages`; writes `verdicts`, and the pages themselves to `pages.unique` or `pages.duplicate`. With `--outputs
+    verdicts` they stay in `pages`, where each verdict says.
     Create the topics first, with `twinsieve topics create`. Start any number of processes with the same
     --group, each with its own --state: their verdicts are those of a single process.
 
@@ -194,6 +198,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         stall_s=options["stall_s"],
         snapshot_every=options["snapshot_every"],
         max_memory_bytes=options["max_memory"],
+        outputs=OutputMode(options["outputs"]),
     )
 
 
@@ -238,6 +243,7 @@ def _log_fields(settings: ServiceSettings) -> dict[str, Any]:
         "group": settings.group,
         "prefix": settings.prefix,
         "steps": "+".join(sorted(settings.steps)),
+        "outputs": settings.outputs.value,
         "state": str(settings.state),
         "processes": settings.processes,
         "pid": os.getpid(),

@@ -11,6 +11,7 @@ import msgspec
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
+    OUTPUTS,
     connection_from,
     format_duration_ms,
     parse_duration_ms,
@@ -80,6 +81,7 @@ def topics_group() -> None:
     show_default=True,
     help="Largest batch of `pages`, compressed. Outputs take 16 MiB.",
 )
+@OUTPUTS
 @_JSON
 def create_command(
     partitions: int,
@@ -88,6 +90,7 @@ def create_command(
     output_retention: int,
     dlq_retention: int,
     max_page_bytes: int,
+    outputs: str,
     *,
     as_json: bool,
     **broker: Any,
@@ -98,7 +101,7 @@ def create_command(
     restores its state. A retention is written as 90s, 30m, 12h, 7d or forever. The exit code is 1 if
     `serve` would refuse a topic that already existed.
     """
-    from dedup_service.runtime.kafka.topics import Layout, check, create
+    from dedup_service.runtime.kafka.topics import Layout, OutputMode, check, create
 
     layout = Layout(
         partitions=partitions,
@@ -107,10 +110,11 @@ def create_command(
         output_retention_ms=output_retention,
         dlq_retention_ms=dlq_retention,
         max_page_bytes=max_page_bytes,
+        outputs=OutputMode(outputs),
     )
     connection, topics = connection_from(broker), topics_from(broker)
     results = create(connection, topics, layout)
-    problems = check(connection, topics)
+    problems = check(connection, topics, layout.outputs)
     if as_json:
         _echo({"topics": [_created_json(result) for result in results], "problems": list(map(asdict, problems))})
     else:
@@ -121,22 +125,23 @@ def create_command(
 
 @topics_group.command("check", epilog=EPILOG)
 @with_options(*BROKER)
+@OUTPUTS
 @_JSON
-def check_command(*, as_json: bool, **broker: Any) -> int:
+def check_command(outputs: str, *, as_json: bool, **broker: Any) -> int:
     """Check the topics, and say what to do about each problem.
 
     The exit code is 1 if `serve` would refuse the topics.
     """
-    from dedup_service.runtime.kafka.topics import check
+    from dedup_service.runtime.kafka.topics import OutputMode, check
 
     topics = topics_from(broker)
-    problems = check(connection_from(broker), topics)
+    problems = check(connection_from(broker), topics, OutputMode(outputs))
     if as_json:
         _echo({"problems": list(map(asdict, problems))})
     elif problems:
         _print_problems(problems)
     else:
-        click.echo(f"All {len(topics.all)} topics are correct.")
+        click.echo(f"All {len(topics.needed_for(OutputMode(outputs)))} topics are correct.")
     return _code(problems)
 
 

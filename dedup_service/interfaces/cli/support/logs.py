@@ -153,7 +153,7 @@ class ServiceLog(NullObserver):
         if not self._restores or not (event.done or now >= self._next_restore_line):
             return
         self._next_restore_line = now + RESTORE_S
-        fields = {"records": event.records, "of": event.total, "seconds": round(event.seconds, 1)}
+        fields = {"messages": event.messages, "of": event.total, "seconds": round(event.seconds, 1)}
         _log(logging.INFO, "restored" if event.done else "restoring", fields)
 
     def problem(self, event: ProblemEvent) -> None:

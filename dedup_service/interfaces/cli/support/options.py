@@ -25,6 +25,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named
+from dedup_service.runtime.workers.cores import usable_cores
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ __all__ = [
     "KEEP",
     "MATCHING",
     "MAX_MEMORY",
+    "OUTPUTS",
     "PROFILE",
+    "SERVICE_WORKERS",
     "SHARDS",
     "SPACE",
     "TARGET",
@@ -88,13 +91,6 @@ SPACE = (
         help="Leave this factor out of the weights; repeatable.",
     ),
     click.option(
-        "--segmenter",
-        type=click.Choice(["rjieba", "jieba"]),
-        default="rjieba",
-        show_default=True,
-        help="Word segmenter for Chinese text.",
-    ),
-    click.option(
         "--idf", metavar="FILE", help="IDF table, as written by `twinsieve idf build`. [default: that of jieba]"
     ),
     click.option(
@@ -110,7 +106,6 @@ def space_from(options: Mapping[str, Any], *, bits: int = 64) -> SpaceOptions:
         scheme=options["scheme"],
         factors=tuple(options["factors"]),
         without=tuple(sorted(set(options["without"]))),
-        segmenter=options["segmenter"],
         bits=bits,
         idf=options["idf"],
         user_words=options["user_words"],
@@ -205,16 +200,18 @@ MAX_MEMORY = click.option(
 )
 """The limit on memory."""
 
+_WORK = "Worker processes that prepare pages (extraction, words, fingerprints)."
 PROCESSES = click.option(
     "--processes",
     metavar="N",
     type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Worker processes that prepare pages (extraction, words, fingerprints).",
+    default=usable_cores,
+    help=f"{_WORK} [default: one for each core that it may use]",
 )
-WORKERS = (
-    PROCESSES,
+SERVICE_PROCESSES = click.option(
+    "--processes", metavar="N", type=click.IntRange(1), default=1, show_default=True, help=_WORK
+)
+PAGE_LIMITS = (
     click.option(
         "--page-timeout-s",
         metavar="SECONDS",
@@ -232,7 +229,13 @@ WORKERS = (
         help="Memory for one page, beyond what its worker has; beyond it, the page is `undecided` and passed on.",
     ),
 )
-"""The worker processes and their limits."""
+"""The limits of a page."""
+
+WORKERS = (PROCESSES, *PAGE_LIMITS)
+"""The worker processes of a run over files, which ends, and their limits."""
+
+SERVICE_WORKERS = (SERVICE_PROCESSES, *PAGE_LIMITS)
+"""Those of a service: on how many cores it runs beside others is for its owner to say."""
 
 
 def preparer_from(options: Mapping[str, Any], space: SpaceOptions, *, keep_text: bool = True) -> "Preparer":
@@ -281,6 +284,15 @@ BROKER = (
     ),
 )
 """Where a service's log is."""
+
+OUTPUTS = click.option(
+    "--outputs",
+    type=click.Choice(["pages", "verdicts"]),
+    default="pages",
+    show_default=True,
+    help="What is written for a page: its verdict and the page itself, or the verdict alone.",
+)
+"""What a service writes, and so which topics it needs."""
 
 TARGET = (*BROKER, click.option("--state", metavar="DIR", help="State folder of `filter` or `crawl`; no broker."))
 """Where a log is: a service's (--bootstrap) or a state folder's (--state)."""

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -22,8 +22,9 @@ import msgspec
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
-from dedup_service.runtime.readers import InputKind, Record
+from dedup_service.runtime.readers import InputKind, NamedRecord, Record
 from dedup_service.runtime.readers.folder import open_regular
+from dedup_service.runtime.readers.several import folders_by_name
 
 __all__ = [
     "BadRecords",
@@ -133,18 +134,21 @@ class KeptRecords:
 
 
 class KeptFolder:
-    """Kept HTML files, under the relative paths of the input folder.
+    """Kept HTML files, under their relative paths.
+
+    sources: the input folders by their names, with which the paths begin; the only one may have the name "".
 
     What was read is what is written; only of a page over the size limit, the rest is read from the file. No link is
-    followed below the two folders, in either of them.
+    followed below the folders, in either of them.
     """
 
-    def __init__(self, source: Path, target: Path) -> None:
-        if target.resolve().is_relative_to(source.resolve()):
-            raise ConfigurationError(
-                f"--kept {str(target)!r} is inside the input folder {str(source)!r}: name a folder outside it"
-            )
-        self._source, self._target = source, target
+    def __init__(self, sources: Mapping[str, Path], target: Path) -> None:
+        for source in sources.values():
+            if target.resolve().is_relative_to(source.resolve()):
+                raise ConfigurationError(
+                    f"--kept {str(target)!r} is inside the input folder {str(source)!r}: name a folder outside it"
+                )
+        self._sources, self._target = sources, target
         target.mkdir(parents=True, exist_ok=True)
 
     def write(self, records: Sequence[Record]) -> None:
@@ -175,8 +179,9 @@ class KeptFolder:
 
     def _copy_whole(self, record: Record, copy: BinaryIO) -> None:
         *folders, name = PurePosixPath(record.place).parts
+        top = "" if "" in self._sources else folders.pop(0)
         with (
-            _folder_in(self._source, folders, make=False) as folder,
+            _folder_in(self._sources[top], folders, make=False) as folder,
             os.fdopen(open_regular(name, folder), "rb") as whole,
         ):
             shutil.copyfileobj(whole, copy)
@@ -202,13 +207,23 @@ def _folder_in(top: Path, names: Sequence[str], *, make: bool) -> Iterator[int]:
         os.close(folder)
 
 
-def open_kept(name: str, kind: InputKind, source: str) -> KeptOutput:
-    """Return the output for kept records: a folder if the input is a folder of HTML, otherwise a file."""
-    return KeptFolder(Path(source), Path(name)) if kind is InputKind.FOLDER else KeptRecords(name)
+def open_kept(name: str, kind: InputKind | None, sources: Sequence[str]) -> KeptOutput:
+    """Return the output for kept records: a folder if the inputs are folders of HTML, otherwise a file.
+
+    kind: of the inputs; ConfigurationError for None, several kinds. sources: their names.
+    """
+    if kind is None:
+        raise ConfigurationError("--kept takes records as they were read: inputs of several kinds do not fit in one")
+    if kind is not InputKind.FOLDER:
+        return KeptRecords(name)
+    return KeptFolder({"": Path(sources[0])} if len(sources) == 1 else folders_by_name(sources), Path(name))
 
 
 class BadRecords:
-    """Reports bad records of the input `name` on stderr, and writes them to the file `errors`, if any."""
+    """Reports bad records on stderr, and writes them to the file `errors`, if any.
+
+    name: of the input; records of several inputs say themselves where they are from.
+    """
 
     def __init__(self, name: str, errors: str | None) -> None:
         self._name = name
@@ -220,16 +235,20 @@ class BadRecords:
         for record, problem in records:
             self.count += 1
             if self.count <= MAX_MESSAGES:
-                click.echo(f"twinsieve: {self._name}: {record.place}: {problem}", err=True)
+                click.echo(f"twinsieve: {self._source(record)}: {record.place}: {problem}", err=True)
             if self.count == MAX_MESSAGES:
                 click.echo("twinsieve: further bad records are counted without a message", err=True)
         if self._file is not None:
-            self._file.write([_error_line(self._name, record, problem) for record, problem in records])
+            self._file.write([_error_line(self._source(record), record, problem) for record, problem in records])
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
+
+    def _source(self, record: Record) -> str:
+        """Return the name of the input that a record is from."""
+        return record.source if isinstance(record, NamedRecord) else self._name
 
 
 def _error_line(name: str, record: Record, problem: str) -> bytes:

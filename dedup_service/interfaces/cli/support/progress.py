@@ -110,7 +110,7 @@ class RestoreBar(NullObserver):
 
     def restore(self, event: RestoreEvent) -> None:
         """Move the bar."""
-        self._bar.update(self._task, total=event.total, completed=event.records, visible=not event.done)
+        self._bar.update(self._task, total=event.total, completed=event.messages, visible=not event.done)
         if event.done:
             self._bar.stop()
 

@@ -7,6 +7,7 @@ request ends: with the connection's `request_timeout_ms`, or with the limit give
 """
 
 import logging
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.assigned_consumer import AssignedConsumer
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
-from dedup_service.runtime.kafka.client.retry import TRANSIENT, permanent_error, transient_error
+from dedup_service.runtime.kafka.client.retry import TRANSIENT, Backoff, permanent_error, transient_error
 
 __all__ = [
     "Admin",
@@ -136,18 +137,32 @@ class Admin:
         resources = [ConfigResource(ConfigResourceType.TOPIC, name, list(settings)) for name in found]
         values = self._client.describe_configs(resources, config_filter="all")["topic"]
         if silent := [name for name in found if not values.get(name)]:
-            self._raise_refused(silent)
+            for name in self._deleted(silent):
+                del found[name]
         return [_described(found[name], values.get(name, {})) for name in names if name in found]
 
-    def _raise_refused(self, topics: Sequence[str]) -> None:
-        """Raise why the brokers do not say the settings of these topics."""
+    def _wait_for_every_broker(self, topics: Sequence[str]) -> None:
+        """Wait until no broker would call the topics missing: the next request may go to any of them."""
+        pauses = Backoff(first_s=0.05, longest_s=0.5)
+        deadline = time.monotonic() + _LEADERS_TIMEOUT_S
+        for broker in self._client.describe_cluster()["brokers"]:
+            number = broker["broker_id"]
+            while not internals.knows_topics(self._client, number, topics, _ATTEMPT_S):
+                if time.monotonic() > deadline:
+                    raise errors.KafkaTimeoutError(f"broker {number} does not know the new topics")
+                pauses.wait(errors.UnknownTopicOrPartitionError(f"broker {number}"))
+
+    def _deleted(self, topics: Sequence[str]) -> list[str]:
+        """Return those of these topics that were deleted just now; raise why the settings of others are not said."""
         refused = internals.refused_settings(self._client, topics)
         hidden = {topic for topic, kind in refused.items() if kind is errors.TopicAuthorizationFailedError}
         if hidden:
             error = errors.TopicAuthorizationFailedError(hidden)
             raise permanent_error(error, "to describe topics", needs="DescribeConfigs") or error
         for topic, kind in refused.items():
-            raise kind(topic)
+            if kind is not errors.UnknownTopicOrPartitionError:
+                raise kind(topic)
+        return list(refused)
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end of each partition, records of open transactions included."""
@@ -170,8 +185,9 @@ class Admin:
     def create_topics(self, plans: Sequence[TopicPlan]) -> None:
         """Create the topics.
 
-        Return when each partition has a leader, or raise after 30 s. Existing ones are left. Raises
-        ConfigurationError if the brokers refuse a plan, for example more replicas than brokers.
+        Return when every broker that answers knows a leader of each partition, or raise after 30 s. Existing
+        ones are left. Raises ConfigurationError if the brokers refuse a plan, for example more replicas than
+        brokers.
         """
         if not plans:
             return
@@ -186,6 +202,7 @@ class Admin:
         for answer in self._client.create_topics(requested, raise_errors=False)["topics"]:
             _require_created(answer)
         self._client.wait_for_topics(list(requested), timeout_ms=_LEADERS_TIMEOUT_S * 1000)
+        self._wait_for_every_broker(list(requested))
 
     def delete_topics(self, names: Sequence[str]) -> None:
         """Delete those of the topics that exist, with all their records."""

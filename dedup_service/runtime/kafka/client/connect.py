@@ -90,11 +90,19 @@ def _explained(error: Exception, connection: Connection) -> Exception:
     return ConfigurationError(connection.redacted(f"cannot connect to {connection.bootstrap}: {error}"))
 
 
-def consumer(connection: Connection, fetch_bytes: int, *, committed: bool = True, **configs: Any) -> KafkaConsumer:
+def consumer(
+    connection: Connection,
+    fetch_bytes: int,
+    *,
+    partition_fetch_bytes: int | None = None,
+    committed: bool = True,
+    **configs: Any,
+) -> KafkaConsumer:
     """Return a connected consumer of committed records; raises as `connect`.
 
-    It commits nothing and resets no position by itself. fetch_bytes: see the module for what it bounds. committed:
-    False for one that is only asked where partitions end, open transactions included.
+    It commits nothing and resets no position by itself. fetch_bytes: see the module for what it bounds.
+    partition_fetch_bytes: the same of one partition; a batch is fetched whole, however large it is. committed: False
+    for one that is only asked where partitions end, open transactions included.
     """
     reader = connect(
         KafkaConsumer,
@@ -105,7 +113,7 @@ def consumer(connection: Connection, fetch_bytes: int, *, committed: bool = True
         auto_offset_reset="none",  # what to do about a position that no longer exists is our decision
         allow_auto_create_topics=False,
         fetch_max_bytes=fetch_bytes,
-        max_partition_fetch_bytes=fetch_bytes,
+        max_partition_fetch_bytes=partition_fetch_bytes or fetch_bytes,
         metrics_enabled=False,
         **configs,
     )

@@ -10,6 +10,7 @@ from typing import ClassVar
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 
 __all__ = [
+    "AppendLostError",
     "BrokerError",
     "InstanceInUseError",
     "LogChangedError",
@@ -39,6 +40,10 @@ class TransactionLostError(BrokerError):
 
     Rewind to the committed offsets and continue.
     """
+
+
+class AppendLostError(BrokerError):
+    """Messages were not, or may not have been, appended. Append them again: readers recognise those that are there."""
 
 
 class NotAuthorisedError(BrokerError):

@@ -23,6 +23,7 @@ How: the library's consumer, with its gaps closed.
   join, or that committed as the member it was before, has fenced itself. So it joins again;
   InstanceInUseError follows if it is fenced three times within a minute. Of two processes, the one that
   was there first reaches three first.
+- A consumer `on_demand` fetches nothing but what `read_only` asks for, and is a member like any other.
 - While brokers are away `poll` returns nothing, warns in the log every half minute, and continues
   afterwards.
 
@@ -63,6 +64,7 @@ _OFFSETS_TIMEOUT_S = 15.0
 """How long to ask for committed offsets: an open transaction holds them back until it ends or times out (10 s)."""
 _ASK_S = 5.0
 _CONNECT_MS = 5_000
+_COMMIT_S = 2.0
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
 _OUTSIDE_PAUSE_S = 0.01
@@ -74,6 +76,9 @@ _FENCES_WITHIN_S = 60.0
 
 _FETCH_MIN_BYTES = 128 << 10
 """Compressed: what is worth an answer at once."""
+
+_ON_DEMAND_BYTES = 16 << 10
+"""What is fetched of a partition at a time on demand, if its next batch is not larger: a marker takes 78 bytes."""
 
 
 Positions = Callable[[Mapping[TopicPartition, int | None]], Mapping[TopicPartition, int | None]]
@@ -121,7 +126,7 @@ class GroupConsumer:
     that the topic must have, None for any. session_timeout_s: after which a silent member's partitions are
     reassigned. max_poll_interval_s: after which a member that does not poll leaves. fetch_bytes: see
     `connect` for what it bounds. fetch_max_wait_s: how long the broker waits for more than 128 KiB: an answer
-    costs both sides a millisecond, however little it holds.
+    costs both sides a millisecond, however little it holds. on_demand: fetch only what `read_only` asks for.
     """
 
     def __init__(
@@ -141,6 +146,7 @@ class GroupConsumer:
         max_poll_interval_s: float = 60.0,
         fetch_bytes: int = 8 << 20,
         fetch_max_wait_s: float = 0.0,
+        on_demand: bool = False,
     ) -> None:
         self._connection = connection
         self._topic, self._group, self._instance = topic, group, instance
@@ -161,6 +167,10 @@ class GroupConsumer:
         }
         if fetch_max_wait_s:
             self._configs |= {"fetch_min_bytes": _FETCH_MIN_BYTES, "fetch_max_wait_ms": int(fetch_max_wait_s * 1000)}
+        if on_demand:
+            self._configs["partition_fetch_bytes"] = _ON_DEMAND_BYTES
+        self._on_demand = on_demand
+        self._ends: Mapping[TopicPartition, int] = {}
         self._consumer: KafkaConsumer | None = None
         self._changes = _RebalanceListener()
         self._unplaced: frozenset[TopicPartition] = frozenset()
@@ -234,6 +244,23 @@ class GroupConsumer:
         if self._consumer:
             self._consumer.resume(*self.assigned.intersection(partitions))
 
+    def read_only(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Fetch only these partitions from now on, each from the first offset to before the second.
+
+        The next `poll` begins there. What a fetch has beyond the end is returned, too. A partition that has not
+        started yet is left out. For a consumer `on_demand`.
+        """
+        self._ends = {}
+        if self._consumer is None:
+            return
+        ranges = {
+            at: part for at, part in ranges.items() if at in self._started - self._unplaced and at in self.assigned
+        }
+        for partition, (start, _) in ranges.items():
+            if internals.position(self._consumer, partition, -1) != start:
+                self._seek(partition, start)
+        self._ends = {partition: end for partition, (_, end) in ranges.items()}
+
     def rewind(self) -> dict[TopicPartition, int]:
         """Go back to where every assigned partition starts now, and return these offsets.
 
@@ -253,6 +280,15 @@ class GroupConsumer:
         self._unplaced -= mine
         self._started |= positions.keys()
         return positions
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets for the group; a warning if the brokers do not take them, which the next ones make good."""
+        if self._consumer is None or not offsets:
+            return
+        try:
+            internals.commit_offsets(self._consumer, offsets, _COMMIT_S)
+        except TRANSIENT as error:
+            self._warning.about(f"the group's offsets are not committed: {type(error).__name__}: {error}")
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return what fences transactions with records of this consumer, as of the last `poll`.
@@ -285,6 +321,7 @@ class GroupConsumer:
             self._warning.about(error)
             time.sleep(min(_PAUSE_S, timeout_s))
             return None
+        fresh.subscribe([self._topic], listener=self._changes)
         try:
             internals.refresh_metadata(fresh, self._topic, _CONNECT_MS / 1000)
         except TRANSIENT as error:
@@ -293,7 +330,8 @@ class GroupConsumer:
                 raise found from error
             self._warning.about(error)
             return None
-        fresh.subscribe([self._topic], listener=self._changes)
+        if self._on_demand:
+            internals.fetch_only_below(fresh, lambda: self._ends)
         self._consumer, self._outside_since = fresh, None
         return fresh
 

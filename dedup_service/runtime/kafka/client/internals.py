@@ -9,12 +9,13 @@ before it. The order below: producers, consumers, admin client.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, errors
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata, TopicPartition
 
@@ -22,13 +23,16 @@ __all__ = [
     "close_consumer",
     "close_network",
     "commit",
+    "commit_offsets",
     "committed",
     "discard",
+    "fetch_only_below",
     "has_coordinator",
     "has_failed",
     "is_dead",
     "is_fenced_member",
     "is_joining",
+    "knows_topics",
     "last_error",
     "lost_positions",
     "partitions_of",
@@ -156,6 +160,15 @@ def committed(
     return {partition: offset.offset for partition, offset in found.items()}
 
 
+def commit_offsets(consumer: KafkaConsumer, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
+    """Commit offsets for the group; KafkaTimeoutError after `timeout_s`.
+
+    Touches `_coordinator`: `commit` of the consumer asks for leader epochs, which nobody here has.
+    """
+    values = {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in offsets.items()}
+    consumer._coordinator.commit_offsets_sync(values, timeout_ms=timeout_s * 1000)
+
+
 def partitions_without_position(consumer: KafkaConsumer) -> frozenset[TopicPartition]:
     """Return the assigned partitions without a position to read from.
 
@@ -218,11 +231,27 @@ def release_paused_records(consumer: KafkaConsumer) -> None:
         fetcher._next_partition_records = None
 
 
+def fetch_only_below(consumer: KafkaConsumer, ends: Callable[[], Mapping[TopicPartition, int]]) -> None:
+    """Fetch from now on only partitions that are in `ends()` and whose position is below their offset there.
+
+    Touches `_fetcher._fetchable_partitions`: a `poll` that returns records, or skips a marker, sends the next fetch
+    before its caller could pause the partition.
+    """
+    fetchable = consumer._fetcher._fetchable_partitions
+
+    def below() -> list[TopicPartition]:
+        known = ends()
+        return [partition for partition in fetchable() if position(consumer, partition, 0) < known.get(partition, 0)]
+
+    consumer._fetcher._fetchable_partitions = below
+
+
 def refresh_metadata(consumer: KafkaConsumer, topic: str, timeout_s: float) -> None:
     """Fetch the partitions of `topic` before the group is joined; KafkaTimeoutError after `timeout_s`.
 
     Touches `_cluster`, `_net` and `_manager`: a leader of a group that does not know the partitions yet
-    assigns none, and may never assign any after that.
+    assigns none, and may never assign any after that. The consumer must have subscribed: a leader that learns of
+    partitions after it has joined joins once more, which ends every transaction of the moment.
     """
     consumer._cluster.set_topics([topic])
     consumer._net.run(consumer._manager.wait_for, consumer._cluster.request_update(), timeout_s * 1000)
@@ -343,6 +372,27 @@ def refused_settings(client: KafkaAdminClient, topics: Iterable[str]) -> dict[st
     request = client._describe_configs_request(resources)
     results = client._manager.run(client._manager.send, request).results
     return {result.resource_name: errors.for_code(result.error_code) for result in results if result.error_code}
+
+
+def knows_topics(client: KafkaAdminClient, broker: int, topics: Iterable[str], timeout_s: float) -> bool:
+    """Return whether this broker lists all topics, with a leader of each partition; True if it does not answer.
+
+    Touches `_manager`: `wait_for_topics` asks one broker, and another may learn of the topics later.
+    """
+    topic = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(topics=[topic(name=name) for name in topics], allow_auto_topic_creation=False)
+
+    async def ask() -> Any:
+        return await client._manager.send(request, node_id=broker, request_timeout_ms=timeout_s * 1000)
+
+    try:
+        answer = client._manager.run(ask)
+    except (errors.KafkaError, OSError):
+        return True  # it is down: it learns of them when it starts
+    return all(
+        not topic.error_code and topic.partitions and all(part.leader_id >= 0 for part in topic.partitions)
+        for topic in answer.topics
+    )
 
 
 def write_marker(

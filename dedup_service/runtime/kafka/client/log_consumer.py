@@ -77,13 +77,13 @@ class LogConsumer:
         self._warn_of_stall(moves=bool(records))
         return records
 
-    def end(self) -> int:
+    def end(self, timeout_s: float = _ANSWER_S) -> int:
         """Return the last stable offset: what is below it is decided.
 
-        Raises UnreachableError if no broker answers within 30 s, LogChangedError if it is below the
-        position.
+        Raises UnreachableError if no broker answers within `timeout_s`, and one try, up to 5 s; LogChangedError if it
+        is below the position.
         """
-        end = self._end()
+        end = self._end(timeout_s)
         if end < self.position:
             raise self._changed(f"it was read up to offset {self.position} and ends at {end}")
         return end
@@ -129,12 +129,12 @@ class LogConsumer:
         """Close the connection."""
         self._reader.close()
 
-    def _end(self) -> int:
+    def _end(self, timeout_s: float = _ANSWER_S) -> int:
         partition = self._partition
         return self._reader.ask(
             lambda reader: int(reader.end_offsets([partition], timeout_ms=_ASK_S * 1000)[partition]),
             f"where {partition.topic} ends",
-            _ANSWER_S,
+            timeout_s,
         )
 
     def _warn_of_stall(self, *, moves: bool) -> None:

@@ -9,8 +9,9 @@ messages once, outside any transaction: what operators add to the log. Pipelines
 crawls `AsyncProducer`.
 """
 
+import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +24,16 @@ from dedup_service.core.kernels import kernel
 from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
-from dedup_service.runtime.kafka.client.errors import RecordTooLargeError
-from dedup_service.runtime.kafka.client.retry import TOO_LARGE, TRANSIENT, permanent_error, reasons, transient_error
+from dedup_service.runtime.kafka.client.errors import BrokerError, RecordTooLargeError
+from dedup_service.runtime.kafka.client.retry import (
+    TOO_LARGE,
+    TRANSIENT,
+    Backoff,
+    ThrottledWarning,
+    permanent_error,
+    reasons,
+    transient_error,
+)
 
 __all__ = [
     "COMMON",
@@ -37,7 +46,10 @@ __all__ = [
     "murmur2",
     "partition_for",
     "send",
+    "try_until_done",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +171,23 @@ class RetiredProducers:
             self._threads.pop(0).join(timeout_s)
 
 
+def try_until_done(action: Callable[[], None], waiting: str, stop: threading.Event | None) -> None:
+    """Call `action` until it returns or `stop` is set; raise what no second try changes.
+
+    waiting: what is warned of meanwhile.
+    """
+    backoff = Backoff(stop, warning=ThrottledWarning(_LOG, waiting))
+    while not backoff.stopped:
+        try:
+            action()
+        except BrokerError as error:
+            if not error.retryable:
+                raise
+            backoff.wait(error)
+        else:
+            return
+
+
 def send(producer: KafkaProducer, message: Message, topic: str | None = None) -> Any:
     """Hand a message to the producer, for `topic` or the message's own; return the library's future.
 
@@ -175,9 +204,12 @@ def check_size(message: Message, position: int, max_bytes: int) -> None:
         raise _size_error(message, position, f"the producer's limit is {max_bytes}")
 
 
-def first_size_error(messages: list[Message], futures: list[Any]) -> RecordTooLargeError | None:
-    """Return an error for the first message that the brokers found too large, None if there is none."""
-    for position, (message, future) in enumerate(zip(messages, futures, strict=False)):
+def first_size_error(messages: Sequence[Message], futures: Sequence[Any], first: int = 0) -> RecordTooLargeError | None:
+    """Return an error for the first message that the brokers found too large, None if there is none.
+
+    first: position of the first message among those that were to be written.
+    """
+    for position, (message, future) in enumerate(zip(messages, futures, strict=False), first):
         if _is_size_error(future.exception) and internals.was_refused(future):
             return _size_error(message, position, "the topic's max.message.bytes is lower")
     return None

@@ -7,9 +7,12 @@ and `abort` is not needed. `commit` then raises TransactionLostError, and the st
 offsets (`_rewind_after` in `steps.fingerprinting` and `steps.deciding`). The faults of the library are
 handled in `patches` and `internals`.
 
+Messages are handed over as whole batches (`encoded_batches`); if a topic finds one of them too large, the transaction
+is repeated with each for itself.
+
 Invariants: messages are all acknowledged before the commit is sent; `commit` returns only when the
 transaction is known to be committed; `commit` blocks no longer than `timeout_s` for the transaction and as
-long again for the next producer. `open` tries until it works or `stop` is set.
+long again for the next producer, twice that if a message is too large. `open` tries until it works or `stop` is set.
 One thread uses an instance.
 Source: KIP-98, KIP-447; kafka-python 3.0.12, producer/.
 """
@@ -26,7 +29,8 @@ from dedup_service.core.errors import TwinsieveError
 from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerGroupMetadata, TopicPartition, connect
-from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError, UnreachableError
+from dedup_service.runtime.kafka.client.encoded_batches import hand_over, places
+from dedup_service.runtime.kafka.client.errors import TransactionLostError, UnreachableError
 from dedup_service.runtime.kafka.client.producers import (
     COMMON,
     Message,
@@ -34,12 +38,12 @@ from dedup_service.runtime.kafka.client.producers import (
     check_size,
     first_size_error,
     send,
+    try_until_done,
 )
 from dedup_service.runtime.kafka.client.retry import (
     FENCED,
+    TOO_LARGE,
     TRANSIENT,
-    Backoff,
-    ThrottledWarning,
     permanent_error,
     reasons,
 )
@@ -47,6 +51,10 @@ from dedup_service.runtime.kafka.client.retry import (
 __all__ = ["TransactionalProducer"]
 
 _LOG = logging.getLogger(__name__)
+
+
+class _OneTooLargeError(Exception):
+    """A topic has refused the size of one of the messages; nothing was written."""
 
 
 class TransactionalProducer:
@@ -78,14 +86,8 @@ class TransactionalProducer:
 
         Raises NotAuthorisedError and ConfigurationError, which no second try changes.
         """
-        backoff = Backoff(stop, warning=ThrottledWarning(_LOG, f"{self._id}: no producer yet"))
-        while self._producer is None and not backoff.stopped:
-            try:
-                self._renew()
-            except BrokerError as error:
-                if not error.retryable:
-                    raise
-                backoff.wait(error)
+        if self._producer is None:
+            try_until_done(self._renew, f"{self._id}: no producer yet", stop)
 
     def commit(
         self,
@@ -105,11 +107,28 @@ class TransactionalProducer:
             check_size(message, position, self._max_bytes)
         if not messages and not offsets:
             return []
+        try:
+            return self._commit(messages, offsets or {}, group)
+        except _OneTooLargeError:
+            return self._commit(messages, offsets or {}, group, singly=True)
+
+    def _commit(
+        self,
+        messages: list[Message],
+        offsets: Mapping[TopicPartition, int],
+        group: ConsumerGroupMetadata | None,
+        *,
+        singly: bool = False,
+    ) -> list[tuple[int, int]]:
+        """Do a transaction. singly: hand each message over for itself, so that it is known which one is too large."""
         producer = self._current()
         futures: list[Any] = []
         try:
-            return self._write(producer, messages, futures, offsets or {}, group)
+            return self._write(producer, messages, futures, offsets, group, singly=singly)
         except TRANSIENT as error:
+            if not singly and any(isinstance(reason, TOO_LARGE) for reason in reasons(error)):
+                self._replace()
+                raise _OneTooLargeError from error
             raise self._lost(error, producer, messages, futures) from error
         except BaseException:
             self._retire()
@@ -129,14 +148,21 @@ class TransactionalProducer:
         futures: list[Any],
         offsets: Mapping[TopicPartition, int],
         group: ConsumerGroupMetadata | None,
+        *,
+        singly: bool,
     ) -> list[tuple[int, int]]:
         deadline = time.monotonic() + self._timeout_s
         producer.begin_transaction()
-        futures.extend(send(producer, message) for message in messages)
+        if singly:
+            futures.extend(send(producer, message) for message in messages)
+        else:
+            futures.extend(hand_over(producer, messages))
         internals.wait_for_all(producer, futures, deadline - time.monotonic())
         if offsets:
             internals.send_offsets(producer, offsets, group, deadline - time.monotonic())
         internals.commit(producer, deadline - time.monotonic())
+        if not singly:
+            return places(futures, len(messages))
         return [(future.value.partition, future.value.offset) for future in futures]
 
     def _current(self) -> KafkaProducer:
@@ -178,15 +204,18 @@ class TransactionalProducer:
         found = first_size_error(messages, futures) or permanent_error(
             error, action, last, needs="Write", transactional_id=self._id
         )
-        self._retire()
-        try:
-            self._renew()
-        except TwinsieveError as second:  # the next commit tries again, and raises if it cannot
-            _LOG.warning("%s: no new producer yet: %s", self._id, second)
+        self._replace()
         return found or TransactionLostError(
             f"transaction of {self._id} with {len(messages)} messages was not, or may not have been, committed: "
             f"{_why(error, last)}; rewind to the committed offsets"
         )
+
+    def _replace(self) -> None:
+        self._retire()
+        try:
+            self._renew()
+        except TwinsieveError as error:  # the next commit tries again, and raises if it cannot
+            _LOG.warning("%s: no new producer yet: %s", self._id, error)
 
     def _configs(self) -> dict[str, Any]:
         timeout_ms = int(self._timeout_s * 1000)

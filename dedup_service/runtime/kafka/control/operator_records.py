@@ -20,7 +20,15 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.core.log_records import CorrectionRecord, LogRecord, Policy, PolicyRecord, RetractionRecord
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    LogRecord,
+    Policy,
+    PolicyRecord,
+    RetractionRecord,
+    offset_of,
+    sequence_at,
+)
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
@@ -32,9 +40,10 @@ from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Progress
 from dedup_service.runtime.kafka.client.producers import append
-from dedup_service.runtime.kafka.messages.log_record import decode, log_message
+from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, log_message, numbered
+from dedup_service.runtime.kafka.messages.page_batch import is_batch
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
-from dedup_service.runtime.kafka.topics import Topics, describe, require_log
+from dedup_service.runtime.kafka.topics import OutputMode, Topics, describe, require_log
 
 __all__ = [
     "ForeignLogError",
@@ -90,7 +99,7 @@ class PolicyOvertakenError(StateError):
 class RequestedPolicy:
     """The policy that a service was started with; None if it uses that of the log.
 
-    may_be_lower: the log may have the bounds `keep` with fewer pages, because a process ran out of memory.
+    may_be_lower: the log may have lower bounds than `keep` if a limit on memory has lowered them.
     """
 
     space_id: str
@@ -120,12 +129,14 @@ class LogBinding:
     begins: tuple[int, ...]
 
 
-def binding_of(connection: Connection, topics: Topics, group: str) -> LogBinding:
+def binding_of(
+    connection: Connection, topics: Topics, group: str, outputs: OutputMode = OutputMode.PAGES
+) -> LogBinding:
     """Return what a log of `topics` that is begun now belongs to; raises as `require_log`.
 
-    group: with its prefix.
+    group: with its prefix. outputs: what the service writes.
     """
-    found = {topic.name: topic.topic_id for topic in require_log(connection, topics)}
+    found = {topic.name: topic.topic_id for topic in require_log(connection, topics, outputs)}
     with administration(connection) as admin:
         beginnings = admin.beginnings(admin.partitions_of([topics.pages]))
     begins = tuple(offset for _, offset in sorted(beginnings.items()))
@@ -152,7 +163,7 @@ def first_policy(
         begin = PolicyRecord(requested.policy, initial=True, log=uuid.uuid4().hex, **asdict(binding))
         append_policy(connection, topics, begin)
         record = log.read_one(0)
-    first = None if record is None else decode(record.value or b"")
+    first = None if record is None else decode(record.value or b"")[0]
     if not isinstance(first, PolicyRecord) or first.log is None:
         raise ForeignLogError(
             f"{topics.fingerprints} does not begin with a policy, so no twinsieve service began it, or its beginning "
@@ -190,8 +201,8 @@ def check_policy(in_force: Policy, requested: RequestedPolicy) -> None:
     rule_differs = requested.rule is not None and requested.rule != in_force.rule
     action_differs = requested.action is not None and requested.action is not in_force.action
     keep_differs = requested.keep is not None and requested.keep != in_force.keep
-    if keep_differs and requested.may_be_lower and requested.keep is not None:
-        keep_differs = not in_force.keep.lowers(requested.keep)
+    if requested.may_be_lower and in_force.lowered and requested.keep == in_force.lowered:
+        keep_differs = False
     if not rule_differs and not action_differs and not keep_differs:
         return
     differences = [
@@ -234,7 +245,7 @@ def policy_after(before: PolicyInForce | None, sequence: int, record: PolicyReco
 
     before: that in force until then, None before any.
     """
-    end = sequence + 1
+    end = offset_of(sequence) + 1
     if before is None:
         return PolicyInForce(record.policy, sequence, 0, record.log, end)
     if record.is_void(before.policy, before.sequence):
@@ -253,7 +264,7 @@ def policy_in_force(
     require_whole(connection, topics)
     in_force: PolicyInForce | None = None
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
-        for batch in log.read_to_end(progress):
+        for batch in log.read_to_end(progress, max_records=MESSAGES_AT_ONCE):
             for sequence, record in _policies(batch):
                 in_force = policy_after(in_force, sequence, record)
         end = log.position
@@ -277,11 +288,11 @@ def change_policy(
     read within 60 s, and then may be in force.
     """
     old = in_force.policy
-    kept = old.keep if keep is None else keep
-    new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout, kept)
+    kept, lowered = (old.keep, old.lowered) if keep is None else (keep, KEEP_ALL)
+    new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout, kept, lowered)
     if new == old:
         return None
-    require_log(connection, topics)
+    require_log(connection, topics, OutputMode.VERDICTS)
     sequence = append_policy(connection, topics, PolicyRecord(new, replaces=in_force.sequence))
     now = _policy_at(connection, topics, in_force, sequence)
     if now.sequence != sequence:
@@ -300,7 +311,7 @@ def _policy_at(connection: Connection, topics: Topics, before: PolicyInForce, se
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
         log.seek(before.end)
         in_force = before
-        for batch in log.read_to_end(end=sequence + 1):
+        for batch in log.read_to_end(max_records=MESSAGES_AT_ONCE, end=offset_of(sequence) + 1):
             for at, record in _policies(batch):
                 if at <= sequence:
                     in_force = policy_after(in_force, at, record)
@@ -313,14 +324,10 @@ def _policy_at(connection: Connection, topics: Topics, before: PolicyInForce, se
 
 
 def _policies(batch: Sequence[ConsumerRecord]) -> Iterator[tuple[int, PolicyRecord]]:
-    """Yield the policy records of a batch. What has a key is a page, and is decoded only if it could be another."""
-    for record in batch:
-        value = record.value or b""
-        if record.key is not None and b"policy" not in value and b"\\u" not in value:
-            continue
-        decoded = decode(value)
-        if isinstance(decoded, PolicyRecord):
-            yield record.offset, decoded
+    """Yield the policy records of some messages. Those with pages are not decoded: they have nothing else."""
+    for sequence, record in numbered(message for message in batch if not is_batch(message.value or b"")):
+        if isinstance(record, PolicyRecord):
+            yield sequence, record
 
 
 def add_records(
@@ -335,7 +342,7 @@ def add_records(
     ForeignLogError if no service has begun the log; raises as `require_whole`.
     by: the person who adds them; kept in a header, so it changes no verdict.
     """
-    require_log(connection, topics)
+    require_log(connection, topics, OutputMode.VERDICTS)
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
         require_begun(connection, topics, log)
     return _append(connection, topics, records, by)
@@ -347,21 +354,22 @@ def corrections_in(
     """Read the log and return the corrections in it, in their order, and which of them are in force."""
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
         require_begun(connection, topics, log)
-        records = (record for batch in log.read_to_end(progress) for record in batch if not record.key)
-        corrections = (correction_of(record, decode(record.value or b"")) for record in records)
+        batches = log.read_to_end(progress, max_records=MESSAGES_AT_ONCE)
+        messages = (message for batch in batches for message in batch if not is_batch(message.value or b""))
+        corrections = (correction_of(message, decode(message.value or b"")[0]) for message in messages)
         return with_force(correction for correction in corrections if correction is not None)
 
 
-def correction_of(record: ConsumerRecord, value: LogRecord) -> Correction | None:
+def correction_of(message: ConsumerRecord, record: LogRecord) -> Correction | None:
     """Return a record of the log as a correction, with who added it and when.
 
     None if it is not a correction.
     """
-    if not isinstance(value, CorrectionRecord):
+    if not isinstance(record, CorrectionRecord):
         return None
-    header = dict(record.headers).get(BY)
+    header = dict(message.headers).get(BY)
     by = None if header is None else header.decode("utf-8", "replace")
-    return Correction(sequence=record.offset, record=value, at=record.timestamp / 1000, by=by)
+    return Correction(sequence=sequence_at(message.offset), record=record, at=message.timestamp / 1000, by=by)
 
 
 def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> None:
@@ -374,7 +382,7 @@ def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> N
 def require_same_pages(connection: Connection, topics: Topics, log: LogConsumer) -> None:
     """Raise ForeignLogError if `pages` is not the topic that the log was begun with: its offsets are of other pages."""
     record = log.read_one(0)
-    first = None if record is None else decode(record.value or b"")
+    first = None if record is None else decode(record.value or b"", earlier=True)[0]
     pages = next((topic.topic_id for topic in describe(connection, topics) if topic.name == topics.pages), None)
     if isinstance(first, PolicyRecord) and first.pages not in {None, pages}:
         raise ForeignLogError(
@@ -407,7 +415,8 @@ def _append(
 ) -> list[int]:
     log = topics.fingerprints
     headers = () if by is None else ((BY, by.encode("utf-8", "replace")),)
-    return append(connection, log, [log_message(log, record, headers) for record in records])
+    offsets = append(connection, log, [log_message(log, record, headers) for record in records])
+    return [sequence_at(offset) for offset in offsets]
 
 
 def _not_begun(topics: Topics) -> StateError:

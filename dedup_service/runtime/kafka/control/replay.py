@@ -29,7 +29,7 @@ from dedup_service.core.log_records import (
     Source,
     UnreadableRecord,
 )
-from dedup_service.core.rules.keep import Keep
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection
@@ -38,7 +38,7 @@ from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader, Progress
 from dedup_service.runtime.kafka.control.operator_records import BY, LogBinding
 from dedup_service.runtime.kafka.messages.headers import Headers
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
@@ -135,12 +135,14 @@ class ReplayOptions:
         It replaces any: those that came into force here did so in the log that is replayed.
         """
         old = record.policy
+        kept, lowered = (old.keep, old.lowered) if self.keep is None else (self.keep, KEEP_ALL)
         new = Policy(
             self.rule or old.rule,
             self.action or old.action,
             self.space_id or old.space_id,
             old.layout,
-            old.keep if self.keep is None else self.keep,
+            kept,
+            lowered,
         )
         if record.log is None:
             return replace(record, policy=new, replaces=None)
@@ -192,24 +194,29 @@ def replayed_log(
 ) -> Iterator[list[Replayed]]:
     """Yield the records that the log has now, in batches, with the policies changed as `options` say.
 
-    Void policies are left out, and unreadable messages, which are counted in `left_out`.
+    Void policies are left out, and unreadable messages, which are counted in `left_out`. A log of version 2 is read,
+    too.
     """
     in_force: Policy | None = None
     since = -1
-    for messages in log.read_to_end(progress, max_records=BATCH_RECORDS):
-        batch = []
+    for messages in log.read_to_end(progress, max_records=MESSAGES_AT_ONCE):
+        batch: list[Replayed] = []
         for message in messages:
-            record = decode(message.value or b"")
-            if isinstance(record, UnreadableRecord):
-                left_out.unreadable += 1
-                continue
-            if isinstance(record, PolicyRecord):
-                if record.is_void(in_force, since):
-                    continue
-                in_force, since = record.policy, message.offset
-                record = options.applied_to(record)
             headers = tuple((name, value or b"") for name, value in message.headers if name == BY)
-            batch.append(Replayed(message.offset, record, headers=headers))
+            for sequence, record in numbered([message], earlier=True):
+                if isinstance(record, UnreadableRecord):
+                    left_out.unreadable += 1
+                    continue
+                if isinstance(record, PolicyRecord):
+                    if record.is_void(in_force, since):
+                        continue
+                    in_force, since = record.policy, sequence
+                    batch.append(Replayed(sequence, options.applied_to(record), headers=headers))
+                else:
+                    batch.append(Replayed(sequence, record, headers=headers))
+                if len(batch) == BATCH_RECORDS:
+                    yield batch
+                    batch = []
         yield batch
 
 
@@ -283,7 +290,7 @@ class VerdictLines:
 
     def take(self, batch: Sequence[Replayed]) -> None:
         """Decide a batch and write its lines."""
-        outcomes = (self._replica.apply(item.sequence, item.record) for item in batch)
+        outcomes = self._replica.apply_many([(item.sequence, item.record) for item in batch])
         decided = ((outcome.verdict, outcome.source) for outcome in outcomes if outcome is not None)
         self._write([verdict_value(verdict, source) + b"\n" for verdict, source in decided if verdict is not None])
 

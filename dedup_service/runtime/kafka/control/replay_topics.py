@@ -13,12 +13,13 @@ it left (`operator_records.require_whole`).
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from pyroaring import BitMap64
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import Source, UnwrittenRecord
+from dedup_service.core.log_records import LogRecord, Source, UnwrittenRecord, sequence_at
 from dedup_service.runtime.kafka.client.admin import administration
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
@@ -27,8 +28,8 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.control.operator_records import require_whole
 from dedup_service.runtime.kafka.control.replay import FETCH_TIMEOUT_S, Replayed
-from dedup_service.runtime.kafka.messages.headers import verdict_headers
-from dedup_service.runtime.kafka.messages.log_record import log_message
+from dedup_service.runtime.kafka.messages.headers import Headers, verdict_headers
+from dedup_service.runtime.kafka.messages.log_record import log_message, log_messages
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.step_offsets import ReplayMark, replay_message
 from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, outputs_of
@@ -102,15 +103,34 @@ class ReplayTopics:
         items = [item for item in map(self._with_new_sequences, batch) if item is not None]
         if not items:
             return
-        placed = self._commit([log_message(self._topics.fingerprints, item.record, item.headers) for item in items])
+        sequences = self._append(items)
+        outcomes = self._replica.apply_many(
+            [(sequence, item.record) for sequence, item in zip(sequences, items, strict=True)]
+        )
         outputs = []
-        for (_, sequence), item in zip(placed, items, strict=True):
+        for sequence, outcome, item in zip(sequences, outcomes, items, strict=True):
             self._sequences.add(item.sequence, sequence)
-            outcome = self._replica.apply(sequence, item.record)
             if outcome is not None:
                 outputs.append(_Output.of(self._topics, PendingOutcome.from_outcome(outcome), outcome.source, item))
         for part in _parts(outputs):
             self._write(part)
+
+    def _append(self, items: Sequence[Replayed]) -> list[int]:
+        """Append the records to the log; return their sequences."""
+        messages: list[tuple[Message, int]] = []
+        for headers, run in groupby(items, key=lambda item: item.headers):
+            messages += self._messages([item.record for item in run], headers)
+        placed = self._commit([message for message, _ in messages])
+        return [
+            sequence_at(offset, place)
+            for (_, offset), (_, count) in zip(placed, messages, strict=True)
+            for place in range(count)
+        ]
+
+    def _messages(self, records: Sequence[LogRecord], headers: Headers) -> list[tuple[Message, int]]:
+        """Return the messages with the records; what has an author is a message of its own."""
+        log = self._topics.fingerprints
+        return [(log_message(log, record, headers), 1) for record in records] if headers else log_messages(log, records)
 
     def _write(self, outputs: list["_Output"]) -> None:
         """Write the outputs of some records, in a smaller form where a topic refuses them.
@@ -130,8 +150,8 @@ class ReplayTopics:
         unwritten = tuple(output.outcome.sequence for output in outputs if output.is_lost(self._topics))
         if unwritten:
             record = UnwrittenRecord(unwritten, "a topic does not take their size")
-            ((_, sequence),) = self._commit([log_message(self._topics.fingerprints, record)])
-            self._replica.apply(sequence, record)
+            ((_, offset),) = self._commit([log_message(self._topics.fingerprints, record)])
+            self._replica.apply(sequence_at(offset), record)
 
     def _with_new_sequences(self, item: Replayed) -> Replayed | None:
         """Return the record as the new log has to say it, None if all that it names was left out."""

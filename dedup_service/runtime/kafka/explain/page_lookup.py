@@ -1,6 +1,6 @@
 """Pages of the log by their sequence: the record, its main text, and its past verdict.
 
-- `LoggedPages` reads a record of the log by its offset, which is its sequence.
+- `LoggedPages` reads a record of the log by its sequence.
 - `PageTextLookup` reads the input record that the log names from the topic `pages`, while that keeps it, and
   has its text extracted in a worker process (`workers.page_reader`), as the fingerprinting step did. A page that
   could not be judged has no text: whatever stopped its worker would do so again.
@@ -17,18 +17,18 @@ from contextlib import ExitStack, closing
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.errors import RecordError, StateError
-from dedup_service.core.log_records import PageRecord
+from dedup_service.core.log_records import PageRecord, offset_of
 from dedup_service.core.page import Page
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.explain.page_source import KnownPage
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import TopicPartition
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader
 from dedup_service.runtime.kafka.client.producers import partition_for
 from dedup_service.runtime.kafka.messages.headers import page_key
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.topics import Topics
@@ -85,12 +85,7 @@ class PageTextLookup:
         return page
 
     def _record_at(self, sequence: int) -> PageRecord | None:
-        logged = self._reader.read_at(self._log, sequence)
-        try:
-            record = None if logged is None else decode(logged.value or b"")
-        except StateError:
-            return None
-        return record if isinstance(record, PageRecord) else None
+        return _page_in(self._reader.read_at(self._log, offset_of(sequence)), sequence)
 
     def close(self) -> None:
         """Close the connection."""
@@ -115,14 +110,10 @@ class LoggedPages:
 
         None if there is none.
         """
-        record = self._log.read_one(sequence) if 0 <= sequence < self._log.end() else None
-        if record is None or record.offset != sequence:
-            return None
-        try:
-            value = decode(record.value or b"")
-        except StateError:
-            return None
-        return (known_page(sequence, value), record.timestamp) if isinstance(value, PageRecord) else None
+        offset = offset_of(sequence)
+        message = self._log.read_one(offset) if 0 <= offset < self._log.end() else None
+        record = _page_in(message, sequence)
+        return None if message is None or record is None else (known_page(sequence, record), message.timestamp)
 
     def text(self, sequence: int) -> str | None:
         """Return the main text of a page; None if `pages` no longer keeps it."""
@@ -131,6 +122,15 @@ class LoggedPages:
     def close(self) -> None:
         """Close the connections."""
         self._stack.close()
+
+
+def _page_in(message: ConsumerRecord | None, sequence: int) -> PageRecord | None:
+    """Return the page at `sequence` in a message of the log, None if it has none there."""
+    try:
+        record = dict(numbered([] if message is None else [message])).get(sequence)
+    except StateError:
+        return None
+    return record if isinstance(record, PageRecord) else None
 
 
 def known_page(sequence: int, record: PageRecord) -> KnownPage:

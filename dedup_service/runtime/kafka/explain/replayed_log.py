@@ -26,14 +26,12 @@ from dedup_service.runtime.kafka.control.operator_records import (
     require_begun,
 )
 from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, known_page
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, numbered
 from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.page_reader import PageReader
 
 __all__ = ["ReplayedLog"]
-
-BATCH_RECORDS = 500
 
 
 class ReplayedLog:
@@ -112,19 +110,19 @@ class ReplayedLog:
         self._stack.close()
 
     def _take_all(self, log: LogConsumer, read: Progress) -> None:
-        for batch in log.read_to_end(read, max_records=BATCH_RECORDS):
-            self._take([(record, decode(record.value or b"")) for record in batch])
+        for messages in log.read_to_end(read, max_records=MESSAGES_AT_ONCE):
+            self._take([(message, *pair) for message in messages for pair in numbered([message])])
 
-    def _take(self, batch: list[tuple[ConsumerRecord, LogRecord]]) -> None:
-        outcomes = self._replica.apply_many([(record.offset, value) for record, value in batch])
-        for (record, value), outcome in zip(batch, outcomes, strict=True):
-            if isinstance(value, PageRecord):
-                self._remember_wanted(value, outcome)
-            elif isinstance(value, PolicyRecord):
-                self._in_force = policy_after(self._in_force, record.offset, value)
-                if self._in_force.sequence == record.offset:
-                    self._rules.append((record.offset, value.policy.rule))
-            elif (correction := correction_of(record, value)) is not None:
+    def _take(self, batch: list[tuple[ConsumerRecord, int, LogRecord]]) -> None:
+        outcomes = self._replica.apply_many([(sequence, record) for _, sequence, record in batch])
+        for (message, sequence, record), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(record, PageRecord):
+                self._remember_wanted(record, outcome)
+            elif isinstance(record, PolicyRecord):
+                self._in_force = policy_after(self._in_force, sequence, record)
+                if self._in_force.sequence == sequence:
+                    self._rules.append((sequence, record.policy.rule))
+            elif (correction := correction_of(message, record)) is not None:
                 self._corrections.append(correction)
 
     def _remember_wanted(self, record: PageRecord, outcome: Outcome | None) -> None:

@@ -1,7 +1,7 @@
 """Keys and headers of messages.
 
-Keys: pages, records of the log and verdicts are keyed by the canonical URL, so the visits of one page stay
-in one partition, in order.
+Keys: pages and verdicts are keyed by the canonical URL, so the visits of one page stay in one partition, in
+order.
 
 Headers of our own messages: CloudEvents 1.0 in binary mode (headers `ce_…`, value = data). `ce_type` names
 schema and version, `ce_source` the topic that the message was written to. `ce_id` is made from what the
@@ -18,7 +18,7 @@ Source: CloudEvents, "Kafka Protocol Binding" 1.0.2, section 3.2; dead letters a
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.core.size_limits import UNREADABLE_HEADER, Header
@@ -26,6 +26,7 @@ from dedup_service.core.size_limits import UNREADABLE_HEADER, Header
 __all__ = [
     "STATS_KEY",
     "Headers",
+    "batch_headers",
     "event_headers",
     "log_headers",
     "offset_headers",
@@ -39,6 +40,7 @@ __all__ = [
 
 PAGE_TYPE = "twinsieve.page.v1"
 LOG_TYPE = "twinsieve.log.v1"
+BATCH_TYPE = "twinsieve.log.pages.v1"
 VERDICT_TYPE = "twinsieve.verdict.v1"
 STATS_TYPE = "twinsieve.stats.v1"
 OFFSET_TYPE = "twinsieve.offset.v1"
@@ -51,7 +53,7 @@ STATS_KEY = b"stats"
 
 
 def page_key(canonical_url: str) -> bytes:
-    """Return the key of a page, of its record in the log and of its verdict.
+    """Return the key of a page and of its verdict.
 
     >>> page_key("https://news.example/a?b=1")
     b'https://news.example/a?b=1'
@@ -59,14 +61,14 @@ def page_key(canonical_url: str) -> bytes:
     return canonical_url.encode("utf-8", "replace")
 
 
-def event_headers(event_type: str, topic: str, event_id: str) -> Headers:
-    """Return the CloudEvents headers of a JSON message written to `topic`."""
+def event_headers(event_type: str, topic: str, event_id: str, content_type: bytes = b"application/json") -> Headers:
+    """Return the CloudEvents headers of a message written to `topic`."""
     return (
         ("ce_specversion", b"1.0"),
         ("ce_id", event_id.encode("utf-8", "replace")),
         ("ce_source", f"/twinsieve/{topic}".encode()),
         ("ce_type", event_type.encode()),
-        ("content-type", b"application/json"),
+        ("content-type", content_type),
     )
 
 
@@ -77,9 +79,18 @@ def page_headers(topic: str, event_id: str) -> Headers:
 
 def log_headers(record: LogRecord, topic: str) -> Headers:
     """Return the headers of a record of the log; others (time, policy, retraction …) get a random id."""
-    if isinstance(record, PageRecord | RejectedRecord | ExpiredRecord):
+    if isinstance(record, RejectedRecord | ExpiredRecord):
         return event_headers(LOG_TYPE, topic, _event_id(record.source))
     return event_headers(LOG_TYPE, topic, uuid.uuid4().hex)
+
+
+def batch_headers(records: Sequence[PageRecord | RejectedRecord], topic: str) -> Headers:
+    """Return the headers of a message of the log with many records; its id is the place of the first, and the number.
+
+    A batch that is appended again may be cut elsewhere, and then is another event.
+    """
+    event_id = f"{_event_id(records[0].source)}+{len(records)}"
+    return event_headers(BATCH_TYPE, topic, event_id, b"application/msgpack")
 
 
 def verdict_headers(source: Source, topic: str) -> Headers:

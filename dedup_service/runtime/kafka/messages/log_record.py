@@ -1,28 +1,33 @@
-"""Records of the log `fingerprints` as message values, and back: JSON, version 2.
+"""Records of the log `fingerprints` as message values, and back, version 3.
 
-    decode(encode(record)) == record
+    decode(encode(record)) == [record]
 
-except for what the log does not keep of a page: its text, its metadata in clear, and the end of a long
-title. A message is well below a kilobyte for an ordinary page, and below 400 KB for any.
+except for what the log does not keep of a page: its text, its metadata in clear, and the end of a long title. What
+became of input records, pages or not, is written in columns, up to 4,096 together (`page_batch`): `log_messages`
+packs them, and `log_parts` reads them without making a value of each. Every other record is a message of its own, in
+JSON.
 
 The `…Line` structs are the JSON objects, one for each kind of record. Their fields have the names that are
 on the wire (`least_letters`, `most_pages`, `of`), which differ from those of the values in `core`; renaming
-one changes the wire format. They are short, because a restore reads all of them: a name that equals `url` is
-null, and a field with its default is left out.
+one changes the wire format. A field with its default is left out.
 
 Unknown fields are ignored, except in a rule. Another version, an unknown kind or a policy that cannot be read
 is refused with StateError, because ignoring it could change every later verdict. Any other message that is no
 record is an `UnreadableRecord`: it has no effect, and every process agrees on that, so it stops nobody.
+Logs of version 2, which had a message for each page, are read only to be replayed into others (`earlier`).
 Cost of a page: see docs/topics.md, "fingerprints".
 """
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import msgspec
 
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
 from dedup_service.core.log_records import (
+    MAX_PLACES,
     CorrectionRecord,
     ExpiredRecord,
     LogRecord,
@@ -35,21 +40,33 @@ from dedup_service.core.log_records import (
     TimeRecord,
     UnreadableRecord,
     UnwrittenRecord,
+    sequence_at,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.record_columns import LogPart, RecordColumns
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.producers import Message
-from dedup_service.runtime.kafka.messages.headers import Headers, log_headers, page_key
+from dedup_service.runtime.kafka.messages.headers import Headers, batch_headers, log_headers
+from dedup_service.runtime.kafka.messages.page_batch import (
+    MAX_KEYS_BYTES,
+    MAX_PROBLEM_CHARS,
+    VERSION,
+    BatchColumns,
+    InputRecord,
+    decode_columns,
+    encode_batch,
+    is_batch,
+    size_of,
+)
 
 __all__ = [
     "MAX_EXPIRED",
-    "MAX_PROBLEM_CHARS",
-    "MAX_TITLE_CHARS",
-    "VERSION",
+    "MESSAGES_AT_ONCE",
     "AnyLine",
     "CorrectionLine",
     "LogLine",
@@ -61,16 +78,23 @@ __all__ = [
     "decode",
     "encode",
     "log_message",
+    "log_messages",
+    "log_parts",
+    "numbered",
+    "records_in",
 ]
 
-VERSION = 2
+_EARLIER = 2
+"""The version whose logs can still be replayed."""
 
-MAX_TITLE_CHARS = 300
-"""Length of the title in the log, for people who read it; no verdict depends on it."""
+_MAX_BATCH_BYTES = 448 << 10
+"""Of a message with many pages: a topic takes twice as much (`EVENT_MESSAGE_BYTES`), and a reader unpacks some of them
+at once. Above it a message has one page."""
 
-MAX_PROBLEM_CHARS = 1000
-_MAX_KEYS_BYTES = 4 * PARTS * MAX_LEVELS
 _END = 1 << 63
+
+MESSAGES_AT_ONCE = 16
+"""Messages of the log that are read together: each may have thousands of records, or 448 KiB of them."""
 
 MAX_EXPIRED = 1 << 32
 """Offsets in one record about deleted ones: a replica marks each as seen, in runs."""
@@ -83,7 +107,7 @@ class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
 
 
 class PageLine(LogLine, frozen=True, tag="page"):
-    """A page.
+    """A page, as version 2 wrote it.
 
     words, body, body_hash, text_hash: 16 hexadecimal digits. evidence, keys: base64. id, canonical_url: null if
     equal to `url`. claimed_url: null if the page names no other address.
@@ -218,7 +242,10 @@ class KeepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class PolicyLine(LogLine, frozen=True, tag="policy"):
-    """A policy, in force from this record on. layout: that of the first policy, in every record. keep: null: all."""
+    """A policy, in force from this record on. layout: that of the first policy, in every record. keep: null: all.
+
+    lowered: the bounds that a limit on memory has lowered to `keep`; null: it has not.
+    """
 
     rule: RuleLine
     action: str
@@ -232,6 +259,7 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     begins: tuple[int, ...] | None = None
     replaces: int | None = None
     keep: KeepLine | None = None
+    lowered: KeepLine | None = None
 
 
 AnyLine = (
@@ -251,7 +279,9 @@ _decoder = msgspec.json.Decoder(AnyLine)
 
 
 def encode(record: LogRecord) -> bytes:
-    """Return the message value of `record`. Never raises for a page: lone surrogates become `?`."""
+    """Return the message value of `record` alone. Never raises for a page: lone surrogates become `?`."""
+    if isinstance(record, PageRecord):
+        return encode_batch([record])
     line = _line(record)
     try:
         return _encoder.encode(line)
@@ -259,35 +289,117 @@ def encode(record: LogRecord) -> bytes:
         return _encoder.encode(_replace_surrogates(msgspec.to_builtins(line)))
 
 
-def decode(value: bytes) -> LogRecord:
-    """Return the record in a message value, an UnreadableRecord for anything that is not a record.
+def decode(value: bytes, *, earlier: bool = False) -> Sequence[LogRecord]:
+    """Return the records in a message value, one UnreadableRecord for anything that is none.
 
-    StateError for a record of another version or of an unknown kind, and for an unreadable policy: update
-    twinsieve, or begin a new log.
+    earlier: read version 2, too. StateError for a record of another version or of an unknown kind, and for an
+    unreadable policy: update twinsieve, or begin a new log.
     """
+    read = _read(value, earlier=earlier)
+    return read.records() if isinstance(read, RecordColumns) else [read]
+
+
+def _read(value: bytes, sequence: int = 0, *, earlier: bool = False) -> RecordColumns | LogRecord:
+    """Return what a message value has, as `decode`. sequence: of its first record."""
     try:
+        if is_batch(value):
+            return decode_columns(value, sequence)
         line = _decoder.decode(value)
-        if line.v == VERSION:
+        if earlier and line.v == _EARLIER:
+            return _renumbered(_record(line))
+        if line.v == VERSION and not isinstance(line, PageLine):
             return _record(line)
-        problem = f"version {line.v}"
+        problem = f"a {line.__struct_config__.tag} of version {line.v}"
     except (ValueError, RecursionError, ConfigurationError) as error:  # ValueError: from msgspec, UTF-8, int(…, 16)
         problem = str(error)
-    return _unreadable(value, problem)
+    return _unreadable(value, problem, earlier=earlier)
+
+
+def numbered(messages: Iterable[ConsumerRecord], *, earlier: bool = False) -> list[tuple[int, LogRecord]]:
+    """Return the records of messages of the log in order, each with its sequence; raises as `decode`."""
+    return [
+        pair
+        for message in messages
+        for pair in enumerate(decode(message.value or b"", earlier=earlier), sequence_at(message.offset))
+    ]
+
+
+def log_parts(messages: Iterable[ConsumerRecord]) -> list[LogPart]:
+    """Return the records of messages of the log in order, those of batches in columns; raises as `decode`."""
+    parts: list[LogPart] = []
+    for kind, run in groupby(map(_part, messages), key=_columns_of):
+        if kind is None:
+            parts += run
+        else:
+            parts.append(RecordColumns.joined([part for part in run if isinstance(part, RecordColumns)]))
+    return parts
+
+
+def _part(message: ConsumerRecord) -> LogPart:
+    sequence = sequence_at(message.offset)
+    read = _read(message.value or b"", sequence)
+    return read if isinstance(read, RecordColumns) else (sequence, read)
+
+
+def _columns_of(part: LogPart) -> tuple[str, str] | None:
+    """Return what columns that can be joined share, topic and space; None for a single record."""
+    return (part.topic, part.space_id) if isinstance(part, RecordColumns) else None
+
+
+def records_in(parts: Iterable[LogPart]) -> int:
+    """Return how many records parts of the log have."""
+    return sum(len(part) if isinstance(part, RecordColumns) else 1 for part in parts)
 
 
 def log_message(topic: str, record: LogRecord, headers: Headers = ()) -> Message:
-    """Return the message that appends `record` to the log `topic`; a page is keyed by its canonical URL.
+    """Return the message that appends `record` alone to the log `topic`.
 
     headers: added after those of every log record.
     """
-    key = page_key(record.prepared.page.canonical_url) if isinstance(record, PageRecord) else None
-    return Message(topic, encode(record), key, (*log_headers(record, topic), *headers), partition=0)
+    if isinstance(record, PageRecord):
+        return _batch_message(topic, [record], headers)
+    return Message(topic, encode(record), None, (*log_headers(record, topic), *headers), partition=0)
+
+
+def log_messages(topic: str, records: Iterable[LogRecord]) -> list[tuple[Message, int]]:
+    """Return the messages that append `records` to the log `topic` in their order, each with how many it has."""
+    messages: list[tuple[Message, int]] = []
+    for kind, run in groupby(records, key=_batch_of):
+        if kind is None:
+            messages += [(log_message(topic, record), 1) for record in run]
+        else:
+            messages += [(_batch_message(topic, part), len(part)) for part in _parts(run)]
+    return messages
+
+
+def _batch_of(record: LogRecord) -> str | None:
+    """Return what the records of a batch share, their topic; None for one that is a message of its own."""
+    return record.source.topic if isinstance(record, PageRecord | RejectedRecord) else None
+
+
+def _parts(run: Iterable[LogRecord]) -> Iterator[list[InputRecord]]:
+    """Yield the records of batches: of one space, and not too large."""
+    part: list[InputRecord] = []
+    size = 0
+    space: str | None = None
+    for record in run:
+        assert isinstance(record, PageRecord | RejectedRecord)
+        own, own_space = size_of(record), record.space_id if isinstance(record, PageRecord) else space
+        other_space = space is not None and own_space != space
+        if part and (len(part) == MAX_PLACES or size + own > _MAX_BATCH_BYTES or other_space):
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size, space = size + own, own_space
+    yield part
+
+
+def _batch_message(topic: str, records: Sequence[InputRecord], headers: Headers = ()) -> Message:
+    return Message(topic, encode_batch(records), None, (*batch_headers(records, topic), *headers), partition=0)
 
 
 def _line(record: LogRecord) -> AnyLine:  # noqa: PLR0911 - one return for each kind
     match record:
-        case PageRecord():
-            return _page_line(record)
         case RejectedRecord(source, problem):
             problem = problem[:MAX_PROBLEM_CHARS]
             return RejectedLine(VERSION, source.topic, source.partition, source.offset, problem)
@@ -303,8 +415,8 @@ def _line(record: LogRecord) -> AnyLine:  # noqa: PLR0911 - one return for each 
             return CorrectionLine(VERSION, url, of, duplicate, reason)
         case PolicyRecord(policy):
             return _policy_line(record, policy)
-        case UnreadableRecord():
-            raise ValueError("an unreadable record is never written")
+        case PageRecord() | UnreadableRecord():
+            raise ValueError(f"a {type(record).__name__} is never written in JSON")
 
 
 def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
@@ -321,32 +433,13 @@ def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
         record.offsets,
         record.begins,
         record.replaces,
-        msgspec.convert(policy.keep.to_dict(), KeepLine) if policy.keep else None,
+        _keep_line(policy.keep),
+        _keep_line(policy.lowered),
     )
 
 
-def _page_line(record: PageRecord) -> PageLine:
-    source, prepared = record.source, record.prepared
-    page, fingerprint = prepared.page, prepared.fingerprint
-    return PageLine(
-        VERSION,
-        source.topic,
-        source.partition,
-        source.offset,
-        record.space_id,
-        page.url,
-        None if page.id == page.url else page.id,
-        None if page.canonical_url == page.url else page.canonical_url,
-        page.title[:MAX_TITLE_CHARS],
-        _digits(fingerprint.words),
-        _digits(fingerprint.body),
-        _digits(prepared.body_hash),
-        prepared.evidence,
-        prepared.reason,
-        _digits(prepared.text_hash),
-        prepared.keys,
-        page.claimed_url,
-    )
+def _keep_line(keep: Keep) -> KeepLine | None:
+    return msgspec.convert(keep.to_dict(), KeepLine) if keep else None
 
 
 def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for each kind
@@ -376,13 +469,24 @@ def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for
             return _policy_record(line)
 
 
+def _renumbered(record: LogRecord) -> LogRecord:
+    """Return a record of version 2, whose sequences were offsets, as version 3 would name them."""
+    if isinstance(record, UnwrittenRecord):
+        return replace(record, sequences=tuple(map(sequence_at, record.sequences)))
+    if isinstance(record, PolicyRecord) and record.replaces is not None:
+        return replace(record, replaces=sequence_at(record.replaces))
+    return record
+
+
 def _policy_record(line: PolicyLine) -> PolicyRecord:
     if not all(0 <= offset < _END for offset in line.begins or ()):
         raise ValueError("its beginnings are out of range")
     rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
     layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
-    keep = Keep.from_dict({} if line.keep is None else msgspec.to_builtins(line.keep))
-    policy = Policy(rule, Action(line.action), line.space, layout, keep)
+    keep, lowered = (
+        Keep.from_dict({} if bounds is None else msgspec.to_builtins(bounds)) for bounds in (line.keep, line.lowered)
+    )
+    policy = Policy(rule, Action(line.action), line.space, layout, keep, lowered)
     return PolicyRecord(
         policy, line.initial, line.log, line.group, line.pages, line.offsets, line.begins, line.replaces
     )
@@ -396,7 +500,7 @@ def _source(line: PageLine | RejectedLine | ExpiredLine) -> Source:
 
 def _page_record(line: PageLine) -> PageRecord:
     source = _source(line)
-    if len(line.keys) > _MAX_KEYS_BYTES:
+    if len(line.keys) > MAX_KEYS_BYTES:
         raise ValueError("its keys are out of range")
     url = line.url
     page = Page(
@@ -419,10 +523,6 @@ def _page_record(line: PageLine) -> PageRecord:
     return PageRecord(source, prepared, line.space)
 
 
-def _digits(value: int | None) -> str | None:
-    return None if value is None else f"{value:016x}"
-
-
 def _value(digits: str | None) -> int | None:
     if digits is None:
         return None
@@ -438,24 +538,26 @@ def _replace_surrogates(value: Any) -> Any:
     return without_surrogates(value) if isinstance(value, str) else value
 
 
-def _unreadable(value: bytes, problem: str) -> UnreadableRecord:
+def _unreadable(value: bytes, problem: str, *, earlier: bool) -> UnreadableRecord:
     """Return what a message is that cannot be read; StateError if another version of twinsieve wrote it."""
-    try:
-        head = msgspec.json.decode(value, type=_Head)
-    except (ValueError, RecursionError):
-        head = _Head()
+    head = _head(value)
+    if head.v == _EARLIER and not earlier:
+        raise StateError(
+            f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: make a new set of topics and "
+            "fill it from this one with `twinsieve topics create --prefix NEW` and `twinsieve replay --to-prefix NEW`"
+        )
     if head.v is not None and head.v > VERSION:
         raise StateError(
             f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: "
             "update twinsieve and start again"
         )
-    if head.v is not None and head.v < VERSION:
+    if head.v is not None and head.v < _EARLIER:
         raise StateError(
             f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: start a new log with another "
             "--prefix and publish the pages again"
         )
-    kinds = [line.__struct_config__.tag for line in AnyLine.__args__]
-    if head.v == VERSION and head.kind not in kinds:
+    kinds = [line.__struct_config__.tag for line in (BatchColumns, *AnyLine.__args__)]
+    if head.v is not None and head.kind not in kinds:
         raise StateError(
             f"a record of the log is of kind {head.kind!r}, this twinsieve knows {', '.join(map(str, kinds))}: "
             "update twinsieve and start again"
@@ -463,3 +565,12 @@ def _unreadable(value: bytes, problem: str) -> UnreadableRecord:
     if head.kind == PolicyLine.__struct_config__.tag:
         raise StateError(f"a policy of the log cannot be read: {problem}; update twinsieve and start again")
     return UnreadableRecord(f"{problem}; it begins with {value[:60]!r}")
+
+
+def _head(value: bytes) -> _Head:
+    try:
+        if is_batch(value):
+            return msgspec.msgpack.decode(value, type=_Head)
+        return msgspec.json.decode(value, type=_Head)
+    except (ValueError, RecursionError):
+        return _Head()

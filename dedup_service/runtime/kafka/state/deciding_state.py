@@ -28,7 +28,7 @@ __all__ = [
     "pending_outcomes_of",
 ]
 
-DECIDING_STATE_VERSION = 4
+DECIDING_STATE_VERSION = 5
 
 
 class UnreadableDecidingStateError(Exception):
@@ -108,6 +108,7 @@ class _PolicyFields(msgspec.Struct):
     space_id: str
     layout: _LayoutFields
     keep: _KeepFields = _KeepFields()
+    lowered: _KeepFields = _KeepFields()
 
 
 class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):

@@ -4,8 +4,9 @@
     pages.begin(stored)
     replica = Replica(names, state=..., entries=pages.entries)
     ...                                              # after each batch of records, on the deciding thread:
+    pages.note_applied(records)
     pages.step()
-    if pages.due(replica.sequence):
+    if pages.due:
         pages.take_snapshot(replica, outcomes, tail)
 
 The folder is a `StoredEntries`. The deciding thread only notes what a snapshot has, which takes milliseconds; another
@@ -103,6 +104,7 @@ class DecidingStore:
         self._stored: StoredSnapshot | None = None
         self._entries: StoredEntries | None = None
         self._taken_at = -1
+        self._applied = 0
         self._writing: threading.Thread | None = None
         self._failure: StoreFullError | None = None
         self._deciding = threading.Lock()
@@ -147,7 +149,7 @@ class DecidingStore:
         """Go on from a snapshot that `stored` returned, or, with None, from the beginning of the log."""
         self._end()
         self._stored, self._shards = stored, shards
-        self._taken_at = -1 if stored is None else stored.sequence
+        self._taken_at, self._applied = -1 if stored is None else stored.sequence, 0
 
     def entries(self, log: str, policy: Policy) -> tuple[EntryStore, EntryTables]:
         """Open the entries of a log with a policy, for its replica; without a snapshot to go on from, empty ones.
@@ -183,9 +185,14 @@ class DecidingStore:
         """Return the bytes of memory of the entries, by structure; takes about 1 ms."""
         return {} if self._entries is None else self._entries.sizes().memory
 
-    def due(self, sequence: int) -> bool:
-        """Whether the log has grown enough since the last snapshot, and that one is durable."""
-        return sequence - self._taken_at >= self._every and not self.is_writing()
+    def note_applied(self, records: int) -> None:
+        """Count records of the log that were applied."""
+        self._applied += records
+
+    @property
+    def due(self) -> bool:
+        """Whether enough records were applied since the last snapshot, and that one is durable."""
+        return self._applied >= self._every and not self.is_writing()
 
     def take_snapshot(self, replica: Replica, outcomes: PendingOutcomes, tail: str) -> None:
         """Note the state and make it durable in the background, unless the sequence is unchanged.
@@ -196,7 +203,7 @@ class DecidingStore:
         if self._entries is None or self._failure is not None or replica.sequence == self._taken_at:
             return
         self.wait()
-        self._taken_at = replica.sequence
+        self._taken_at, self._applied = replica.sequence, 0
         try:
             encoded = partial(encode_deciding_state, replica.state(), outcomes.copy())
             pending = self._entries.begin_commit(replica.sequence, tail, encoded, replica.memory())

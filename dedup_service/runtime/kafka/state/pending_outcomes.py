@@ -11,10 +11,14 @@ from dataclasses import dataclass
 
 from dedup_service.core.decision.replica import Outcome
 from dedup_service.core.log_records import Source
+from dedup_service.core.record_columns import RecordColumns
 from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 
 __all__ = ["PendingOutcome", "PendingOutcomes"]
+
+_NEAR = 64
+"""Offsets that `next_after` looks up one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,14 @@ class PendingOutcomes:
         """Whether the outputs of an input record are known to be written."""
         return source.offset < self.written.get((source.topic, source.partition), 0)
 
+    def wanted(self, records: RecordColumns) -> list[bool]:
+        """Return of which input records `add` takes the outcome."""
+        if self._topic not in {None, records.topic}:
+            return [False] * len(records)
+        below = {number: self.written.get((records.topic, number), 0) for number in set(records.partitions)}
+        pairs = zip(records.partitions, records.offsets, strict=True)
+        return [offset >= below[partition] for partition, offset in pairs]
+
     def add(self, outcome: Outcome) -> None:
         """Add `outcome`, unless it is known to be written or belongs to another topic."""
         if self._topic in {None, outcome.source.topic} and not self.is_written(outcome.source):
@@ -102,6 +114,20 @@ class PendingOutcomes:
     def has_later(self, source: Source) -> bool:
         """Whether a later record of the same partition has had an outcome."""
         return self._latest.get((source.topic, source.partition), -1) > source.offset
+
+    def next_after(self, source: Source) -> int | None:
+        """Return the offset of the first pending outcome of a later record of the partition, None if there is none.
+
+        Most gaps are short, so the next offsets are looked up before all are compared.
+        """
+        if not self.has_later(source):
+            return None
+        waiting = self._waiting.get((source.topic, source.partition), {})
+        near = range(source.offset + 1, source.offset + 1 + _NEAR)
+        found = next((offset for offset in near if offset in waiting), None)
+        if found is None:
+            found = min((offset for offset in waiting if offset > source.offset), default=None)
+        return found
 
     def between(self, first: Source, end: int) -> list[tuple[Source, PendingOutcome]]:
         """Return the pending outcomes of one partition from `first` to before the offset `end`, in order."""

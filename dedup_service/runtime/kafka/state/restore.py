@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import PageRecord, PolicyRecord
+from dedup_service.core.log_records import PageRecord, PolicyRecord, offset_of
 from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, log_parts, numbered, records_in
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
 from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot, tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
@@ -29,7 +29,6 @@ from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 
 __all__ = ["LogSource", "RestoredReplica", "restore"]
 
-_BATCH_RECORDS = 2000
 _STEP_RECORDS = 500  # as often as while the log is followed
 _WAIT_S = 0.5
 _LAST_WAIT_S = 5.0
@@ -143,7 +142,7 @@ class _Run:
         self._local = local
         self._log = log
         sequence = -1 if stored is None else stored.sequence
-        self.start = sequence + 1
+        self.start = offset_of(sequence) + 1
         local.names.begin(identity or "", sequence, _page_name_reader(log, stop, self._holds))
         local.pages.begin(stored, shards=shards)
         state = None if stored is None else stored.state.replica
@@ -162,7 +161,7 @@ class _Run:
         """Apply the log up to `end`."""
         log, started, last_report = self._log, time.monotonic(), 0.0
         log.seek(self.start)
-        batches = log.read_to_end(max_records=_BATCH_RECORDS, end=end)
+        batches = log.read_to_end(max_records=MESSAGES_AT_ONCE, end=end)
         while log.position < end:
             if self._stop.is_set():
                 return None
@@ -180,27 +179,28 @@ class _Run:
     def _holds(self, sequence: int) -> bool:
         return self._replica.holds(sequence)
 
-    def _apply(self, records: list[Any]) -> None:
-        if not records:
+    def _apply(self, messages: list[Any]) -> None:
+        if not messages:
             return
-        decoded = [(record.offset, decode(record.value or b"")) for record in records]
-        for outcome in self._replica.apply_many(decoded):
-            if outcome is not None:
-                self._outcomes.add(outcome)
-        self._tail = tail_of(records[-1].value)
-        for _ in range(0, len(records), _STEP_RECORDS):
+        parts = log_parts(messages)
+        for outcome in self._replica.apply_parts(parts, self._outcomes.wanted):
+            self._outcomes.add(outcome)
+        records = records_in(parts)
+        self._tail = tail_of(messages[-1].value)
+        self._local.pages.note_applied(records)
+        for _ in range(0, records, _STEP_RECORDS):
             self._local.pages.step()
-        if self._local.pages.due(self._replica.sequence):
+        if self._local.pages.due:
             self._local.take_snapshot(self._replica, self._outcomes, self._tail)
         policy = self._replica.policy
         if self._memory is not None and policy is not None and not policy.keep:
-            self._memory.step(len(records), len(self._replica), policy.keep, lambda: 0)
+            self._memory.step(records, len(self._replica), policy.keep, lambda: 0)
 
 
 def _identity(log: LogSource) -> str | None:
     """Return the identity of the log from its first record, None if it has no record yet."""
     first = log.read_one(0)
-    record = None if first is None else decode(first.value or b"")
+    record = None if first is None else decode(first.value or b"")[0]
     return record.log if isinstance(record, PolicyRecord) else None
 
 
@@ -211,29 +211,29 @@ def _usable_snapshot(
     stored = local.pages.stored()
     if stored is None:
         return None
-    sequence = stored.sequence
+    offset = offset_of(stored.sequence)
     if identity is not None and stored.log != identity:
         raise ForeignStateError(
             f"{local.folder} has a snapshot of log {stored.log}, the topic holds log {identity}: use the "
             "--state, --prefix and --bootstrap that belong together; if the topic was recreated on purpose, delete "
             f"{local.pages.folder}"
         )
-    if not _wait_until_past(log, sequence, end, stop):
+    if not _wait_until_past(log, offset, end, stop):
         raise StateError(
-            f"{local.folder} has a snapshot at {sequence}, the log ends at {log.end()}: the topic lost records or was "
+            f"{local.folder} has a snapshot at {offset}, the log ends at {log.end()}: the topic lost records or was "
             f"recreated; restore the topic, or, if this is on purpose, delete {local.pages.folder}"
         )
-    last = log.read_one(sequence)
-    if last is None or last.offset != sequence or tail_of(last.value) != stored.tail:
-        local.pages.ignore(f"the log has another record at its sequence {sequence}")
+    last = log.read_one(offset)
+    if last is None or last.offset != offset or tail_of(last.value) != stored.tail:
+        local.pages.ignore(f"the log has another message at its offset {offset}")
         return None
     return stored
 
 
-def _wait_until_past(log: LogSource, sequence: int, end: int, stop: threading.Event) -> bool:
-    """Wait until the log ends after `sequence`; False if it does not within `_PATIENCE_S`."""
+def _wait_until_past(log: LogSource, offset: int, end: int, stop: threading.Event) -> bool:
+    """Wait until the log ends after `offset`; False if it does not within `_PATIENCE_S`."""
     deadline = time.monotonic() + _PATIENCE_S
-    while end <= sequence and not stop.is_set():
+    while end <= offset and not stop.is_set():
         if time.monotonic() >= deadline:
             return False
         stop.wait(_WAIT_S)
@@ -249,27 +249,27 @@ def _page_name_reader(log: LogSource, stop: threading.Event, holds: Callable[[in
 
     def names(sequence: int) -> dict[int, tuple[str, str]]:
         position, began = log.position, time.monotonic()
-        log.seek(sequence)
+        log.seek(offset_of(sequence))
         try:
-            while not (records := log.poll(_WAIT_S, _BATCH_RECORDS)):
+            while not (messages := log.poll(_WAIT_S, 1)):
                 if stop.is_set() and time.monotonic() - began >= _LAST_WAIT_S:
                     raise UnreachableError(
                         f"the log did not return its record at {sequence}; start again when the brokers can be reached"
                     )
         finally:
             log.seek(position)
-        if records[0].offset != sequence:
+        found = dict(_names_of(messages))
+        if sequence not in found:
             raise StateError(
                 f"the log has no page at {sequence}, where the replica has a kept page: the topic lost records; "
                 "restore it"
             )
-        return {at: name for at, name in _names_of(records) if at == sequence or holds(at)}
+        return {at: name for at, name in found.items() if at == sequence or holds(at)}
 
     return names
 
 
-def _names_of(records: list[Any]) -> Iterator[tuple[int, tuple[str, str]]]:
-    for record in records:
-        value = decode(record.value or b"")
-        if isinstance(value, PageRecord):
-            yield record.offset, (value.prepared.page.id, value.prepared.page.url)
+def _names_of(messages: list[Any]) -> Iterator[tuple[int, tuple[str, str]]]:
+    for sequence, record in numbered(messages):
+        if isinstance(record, PageRecord):
+            yield sequence, (record.prepared.page.id, record.prepared.page.url)

@@ -1,7 +1,8 @@
 """How far each step is in each partition of `pages`: the topic `dedup.offsets`, written with what the step did.
 
-A step commits its position in the same transaction as its records: once as the offset of its consumer group,
-for fencing, and once as a message here. A group's offsets can expire, be moved by hand, or be those of another
+A step commits its position once as the offset of its consumer group and once as a message here: the deciding step in
+the transaction of its outputs, which the group's generation fences, the fingerprinting step after its records are in
+the log. A group's offsets can expire, be moved by hand, or be those of another
 group. These messages cannot, so a step begins a partition where they say, and an output is written once
 whatever becomes of the group. A partition without a message begins where it began when the log did, which the
 log's first record says: so records that were deleted before the step had read any are missed, too.
@@ -10,7 +11,7 @@ One message for each step and partition counts, the latest: the topic is compact
 JSON, `{"v": 1, "step": "decide", "topic": "pages", "partition": 3, "offset": 120}`; the records below `offset`
 are done. A replay leaves one message more (`ReplayMark`).
 
-Invariant: `position` is asked after the group's offsets are known to be stable. The transaction of an earlier
+Invariant: `position` is asked after the group's offsets are known to be stable. A transaction of an earlier
 owner of a partition is decided by then, and its message is below the high watermark up to which `refresh`
 reads.
 """

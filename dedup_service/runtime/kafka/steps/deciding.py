@@ -3,11 +3,14 @@
 Every process reads the whole log, read-committed, and applies it to its replica, so each process knows all
 outcomes. The partitions of `pages` are divided among the group `<group>.decide`. The owner of a partition
 reads its pages, joins each with its outcome, and writes the outputs in order of offset, in transactions that
-commit these offsets twice: for the group, which fences, and in `dedup.offsets`, which says where to continue.
-If a transaction may be lost, everything in flight is dropped and read again from there.
+commit these offsets twice: for the group, which fences, and in `dedup.offsets`, which says where to continue. While
+one is being committed, in a thread, the step reads and decides on; there is never more than one. If a transaction may
+be lost, everything in flight is dropped and read again from there.
 
 Outputs (`steps.outputs`). A page: its verdict, and, unless the action drops it, the page itself. A rejected
-record: a dead letter.
+record: a dead letter. Where verdicts alone are written (`OutputMode.VERDICTS`), outcomes are not joined with pages:
+`pages` is read only where an output has a record's bytes, or the log does not say what an offset is
+(`steps.needed_pages`).
 
 A page that is in the log and cannot be passed on, because retention deleted it or a topic refuses its size,
 becomes a dead letter that says so. If a store should have had it, the same transaction appends its sequence to
@@ -22,17 +25,20 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.log_records import (
-    LogRecord,
     PolicyRecord,
     RejectedRecord,
     Source,
     UnreadableRecord,
     UnwrittenRecord,
+    offset_of,
 )
+from dedup_service.core.record_columns import LogPart, RecordColumns
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
@@ -43,18 +49,20 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.retry import pause_after
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_headers
-from dedup_service.runtime.kafka.messages.log_record import decode, log_message
+from dedup_service.runtime.kafka.messages.log_record import log_message, log_parts, records_in
 from dedup_service.runtime.kafka.messages.verdict import stats_value
 from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
-from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets
+from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.background_commit import BackgroundCommit
 from dedup_service.runtime.kafka.steps.idle_offsets import IdleOffsets
-from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, lost_output, outputs_of
+from dedup_service.runtime.kafka.steps.needed_pages import NeededPages
+from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, lost_output, outputs_of, verdict_output
 from dedup_service.runtime.kafka.steps.page_buffer import PASSED_OVER, PageBuffer, Ready
 from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
-from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 
 __all__ = ["DecideSettings", "DecideStep"]
@@ -63,8 +71,12 @@ _FETCH_MAX_WAIT_S = 0.06
 """How long a broker may wait for a full fetch of `pages`. It delays no page: the outcome takes longer."""
 
 _PAUSE_S = 0.05  # the longest that an idle turn waits for either topic
+_READ_PAUSE_S = 0.005  # that an idle turn waits for pages that it needs: a marker does not end the consumer's wait
+_COMMIT_PAUSE_S = 0.01  # that an idle turn waits for a transaction before it looks for more to read
 _LINGER_S = 0.25
 _SHORT_LINGER_S = 0.1
+_LINGER_SHARE = 0.3  # of the time of a transaction; the step decides meanwhile
+_REVOKE_S = 60.0  # a transaction ends, committed or given up, long before
 _REFRESH_S = 5.0
 _STATS_S = 1.0
 
@@ -73,7 +85,8 @@ _STATS_S = 1.0
 class DecideSettings:
     """Limits of the step.
 
-    batch_records, batch_bytes: of a transaction. log_records: applied between two transactions.
+    batch_records, batch_bytes: of a transaction. log_messages: read between two transactions; each has the records of
+    one append, or a part of them.
     buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that
     wait for their pages, here or in the process that has their partition; from this number on the log is not
     read. Each page of ours can be read whatever the others wait for, so ours get fewer; those of other processes
@@ -82,7 +95,7 @@ class DecideSettings:
 
     batch_records: int = 500
     batch_bytes: int = 8 << 20
-    log_records: int = 250
+    log_messages: int = 2
     buffer_records: int = 2_000
     buffer_bytes: int = 32 << 20
     max_pending_outcomes: int = 100_000
@@ -94,7 +107,8 @@ class DecideStep:
     restored: the state to start from. log: the consumer that restored it, at its position. offsets: how far the
     step is; the step closes it. topic_id: identity of `pages`. lag: returns the step's lag by partition ("pages-0"),
     as last measured, for its events and stats. check: raises if the replica, at the end of the log, is not one that
-    this process may continue. memory: limit on the memory of this process. queries: from other threads.
+    this process may continue. memory: limit on the memory of this process. outputs: what is written for a page.
+    queries: from other threads.
     """
 
     def __init__(
@@ -113,6 +127,7 @@ class DecideStep:
         lag: Callable[[], Mapping[str, int]] = dict,
         check: Callable[[Replica], None] | None = None,
         memory: ProcessMemoryLimit | None = None,
+        outputs: OutputMode = OutputMode.PAGES,
         settings: DecideSettings | None = None,
         session_timeout_s: float = 6.0,
     ) -> None:
@@ -132,7 +147,11 @@ class DecideStep:
         self._log = log
         self._producer = producer
         self._observer = observer
-        self._page_buffer = PageBuffer(topics.pages, self._settings.buffer_records, self._settings.buffer_bytes)
+        all_pages = outputs is OutputMode.PAGES
+        limits = self._settings.buffer_records, self._settings.buffer_bytes
+        self._page_buffer = PageBuffer(topics.pages, *limits) if all_pages else NeededPages(topics.pages, *limits)
+        self._logged: dict[TopicPartition, int] = {}
+        self._logged_end = 0
         self._idle_offsets = IdleOffsets()
         self._consumer = GroupConsumer(
             connection,
@@ -145,12 +164,15 @@ class DecideStep:
             on_expired=lambda partition, _start, end: self._page_buffer.skip(partition.partition, end),
             topic_id=topic_id,
             session_timeout_s=session_timeout_s,
-            fetch_max_wait_s=_FETCH_MAX_WAIT_S,
+            fetch_max_wait_s=_FETCH_MAX_WAIT_S if all_pages else 0.0,
+            on_demand=not all_pages,
         )
         self._lag = lag
         self._status_parts: tuple[tuple[int, ...], int, int] = ((), 0, 0)
         self._timings = StepTimings()
         self._failures = 0
+        self._commit = BackgroundCommit()
+        self._in_flight: _InFlight | None = None
         self._forms: dict[Source, tuple[Form, str]] = {}
         self._written_below: dict[TopicPartition, int] = {}
         self._written_at = self._linger_s = 0.0
@@ -213,7 +235,7 @@ class DecideStep:
         self.queries.answer(self._replica)
         applied, read = self._read_log(0.0), self._read_pages(0.0)
         self._note_status()
-        written = self._write(stop, behind=applied == self._settings.log_records)
+        written = self._write(stop, behind=applied >= self._settings.batch_records)
         if not applied and not read and not written:
             self._wait()
         self._maintain_state()
@@ -238,61 +260,88 @@ class DecideStep:
             self._take_snapshot()
             raise
         if lower is not None:
-            self._new_policy = PolicyRecord(replace(policy, keep=lower), replaces=self._replica.policy_sequence)
+            new = replace(policy, keep=lower, lowered=policy.lowered or policy.keep)
+            self._new_policy = PolicyRecord(new, replaces=self._replica.policy_sequence)
             self._observer.problem(ProblemEvent("decide", "memory_limit", self._memory.bounded(lower)))
 
     def _held_bytes(self) -> int:
         return sum(self._local.pages.memory().values())
 
     def _wait(self) -> None:
-        """Wait for the log if pages wait for their outcomes, for pages otherwise."""
-        if self._page_buffer.records:
+        """Wait for the transaction in flight, for the log if pages wait for their outcomes, or for pages."""
+        buffer = self._page_buffer
+        if self._in_flight is not None:
+            self._commit.done(_COMMIT_PAUSE_S)
+        elif isinstance(buffer, NeededPages) and buffer.reading:
+            self._read_pages(_READ_PAUSE_S)
+        elif buffer.records or (isinstance(buffer, NeededPages) and self._room > 0):
             self._read_log(_PAUSE_S)
         else:
             self._read_pages(_PAUSE_S)
 
+    @property
+    def _room(self) -> int:
+        """How many more outcomes may be pending."""
+        return self._settings.max_pending_outcomes - len(self._pending_outcomes)
+
     def _read_log(self, timeout_s: float) -> int:
         """Apply new records of the log, unless too many outcomes are pending."""
-        room = self._settings.max_pending_outcomes - len(self._pending_outcomes)
-        if room <= 0:
+        if self._room <= 0:
             self._learn_of_others()
             return 0
         with self._timings.timed("read_log"):
-            records = self._log.poll(timeout_s, min(room, self._settings.log_records))
+            messages = self._log.poll(timeout_s, self._settings.log_messages)
         with self._timings.timed("decide"):
-            decoded = [(record.offset, decode(record.value or b"")) for record in records]
-            outcomes = [outcome for outcome in self._replica.apply_many(decoded) if outcome is not None]
+            parts = log_parts(messages)
+            outcomes = self._replica.apply_parts(parts)
+            records = records_in(parts)
             for outcome in outcomes:
                 self._pending_outcomes.add(outcome)
-        if records:
-            self._tail = tail_of(records[-1].value)
+        if messages:
+            self._tail = tail_of(messages[-1].value)
             self._report_decided(outcomes)
-            self._report_unreadable(decoded)
-            self._keep_memory(len(records))
+            self._report_unreadable(parts)
+            self._keep_memory(records)
+            self._local.pages.note_applied(records)
         if self._check is not None and self._log.position >= self._check_at:
             self._check(self._replica)
             self._check = None
-        return len(records)
+        return records
 
     def _read_pages(self, timeout_s: float) -> int:
-        """Queue pages of those of our partitions that have room; the poll also keeps us in the group."""
+        """Queue pages that outputs need, of partitions that have room; the poll also keeps us in the group."""
+        buffer = self._page_buffer
+        if isinstance(buffer, NeededPages):
+            wanted = buffer.wanted(self._pending_outcomes)
+            self._consumer.read_only({TopicPartition(self._topics.pages, at): part for at, part in wanted.items()})
+        else:
+            self._pause_full(buffer)
+        with self._timings.timed("read_pages"):
+            records = self._consumer.poll(timeout_s, self._settings.batch_records)
+        if isinstance(buffer, NeededPages):
+            reached = {at.partition: offset for at, offset in self._consumer.positions.items()}
+            buffer.put(records, reached, self._pending_outcomes)
+        else:
+            buffer.put(records)
+        return len(records)
+
+    def _pause_full(self, buffer: PageBuffer) -> None:
         assigned, paused = self._consumer.assigned, self._consumer.paused
-        numbers = self._page_buffer.full([partition.partition for partition in assigned])
+        numbers = buffer.full([partition.partition for partition in assigned])
         full = {partition for partition in assigned if partition.partition in numbers}
         self._consumer.pause(full - paused)
         self._consumer.resume((paused - full) & assigned)
-        with self._timings.timed("read_pages"):
-            records = self._consumer.poll(timeout_s, self._settings.batch_records)
-        self._page_buffer.put(records)
-        return len(records)
 
     def _write(self, stop: threading.Event, *, behind: bool) -> int:
-        """Write the outputs of all pages with a known outcome in one transaction; return their number.
+        """Begin to write the outputs of all pages with a known outcome, in one transaction.
 
-        behind: the log has more to read, so a larger transaction is worth a longer wait. Otherwise the step
-        waits as long as the previous transaction took: a transaction costs about 10 ms of processor time,
-        however small.
+        Meanwhile the step reads and decides. Return how many records the transaction had that has ended, 0 if none
+        has. behind: the log has more to read, so a larger transaction is worth a longer wait. Otherwise the step
+        waits a part of the time that the previous transaction took: one costs about 10 ms of processor time, however
+        small.
         """
+        if self._in_flight is not None:
+            return self._finish(stop) if self._commit.done() else 0
         ready = self._page_buffer.ready(
             self._pending_outcomes, self._settings.batch_records, self._settings.batch_bytes
         )
@@ -308,24 +357,36 @@ class DecideStep:
             offsets = {**passed, **batch.offsets}
             policies = [] if self._new_policy is None else [log_message(self._topics.fingerprints, self._new_policy)]
             messages = [*batch.messages, *policies, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
-        began = time.monotonic()
+        self._in_flight = _InFlight(batch, ready, offsets, self._new_policy, time.monotonic())
+        group = self._consumer.group_metadata()
+        self._commit.start(lambda: self._producer.commit(messages, offsets, group))
+        return 0
+
+    def _finish(self, stop: threading.Event) -> int:
+        """Wait for the end of the transaction that was begun; return how many records it had, 0 if it was lost."""
+        in_flight, self._in_flight = self._in_flight, None
+        assert in_flight is not None
         try:
-            with self._timings.timed("commit"):
-                self._producer.commit(messages, offsets, self._consumer.group_metadata())
+            self._commit.result()
         except TransactionLostError as error:
             self._rewind_after(error, stop)
             return 0
         except RecordTooLargeError as error:
-            self._refuse(batch, error)
+            self._refuse(in_flight.batch, error)
             return 0
-        self._failures, self._written_at, self._new_policy = 0, time.monotonic(), None
-        self._linger_s = min(_SHORT_LINGER_S, self._written_at - began)
-        self._idle_offsets.committed(offsets)
+        ready = in_flight.ready
+        self._failures, self._written_at = 0, time.monotonic()
+        if self._new_policy is in_flight.policy:
+            self._new_policy = None
+        took_s = self._written_at - in_flight.began
+        self._linger_s = min(_SHORT_LINGER_S, _LINGER_SHARE * took_s)
+        self._timings.add("commit", took_s)
+        self._idle_offsets.committed(in_flight.offsets)
         self._page_buffer.done(ready)
         for item in ready:
             self._pending_outcomes.forget(item.source, item.end)
         self._forms.clear()
-        self._report_losses(batch)
+        self._report_losses(in_flight.batch)
         if ready:
             self._report_batch(ready)
         return len(ready)
@@ -337,9 +398,12 @@ class DecideStep:
         """
         if not (due or self._idle_offsets.due):
             return {}
+        buffer = self._page_buffer
+        if isinstance(buffer, NeededPages):
+            passed = buffer.passed(self._pending_outcomes)
+            return self._idle_offsets.moved({TopicPartition(self._topics.pages, at): end for at, end in passed.items()})
         positions = self._consumer.positions
-        done = {at: offset for at, offset in positions.items() if self._page_buffer.is_done(at.partition)}
-        return self._idle_offsets.moved(done)
+        return self._idle_offsets.moved({at: end for at, end in positions.items() if buffer.is_done(at.partition)})
 
     def _refuse(self, batch: "_Batch", error: RecordTooLargeError) -> None:
         """Write a record in a smaller form from now on: a topic has refused its outputs."""
@@ -389,6 +453,9 @@ class DecideStep:
             self._page_buffer.skip(partition, position)
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        """Give partitions up, after the end of the transaction in flight: the next owner begins where it ended."""
+        if self._in_flight is not None:
+            self._commit.done(_REVOKE_S)
         self._idle_offsets.end(partitions)
         for revoked in partitions:
             self._page_buffer.end(revoked.partition)
@@ -401,9 +468,12 @@ class DecideStep:
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_S
             self._learn_of_others()
+            self._learn_what_is_logged()
             self._report_index()
+        if self._logged and self._log.position >= self._logged_end:
+            self._note_logged()
         self._local.pages.step()
-        if self._local.pages.due(self._replica.sequence):
+        if self._local.pages.due:
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:
@@ -423,7 +493,30 @@ class DecideStep:
             if partition not in mine:
                 self._pending_outcomes.written_below(partition.topic, partition.partition, offset)
 
+    def _learn_what_is_logged(self) -> None:
+        """Ask for the end of the log once all records of our partitions are in it up to where fingerprinting is."""
+        if isinstance(self._page_buffer, PageBuffer) or self._logged:
+            return
+        offsets, mine = self._offsets.of(FINGERPRINT), self._consumer.assigned
+        try:
+            self._logged_end = self._log.end(0.0)
+        except BrokerError as error:  # an offset before markers only looks as if it stood still
+            if not error.retryable:
+                raise
+            return
+        self._logged = {partition: offset for partition, offset in offsets.items() if partition in mine}
+
+    def _note_logged(self) -> None:
+        """Let the step's offsets pass what has no outcome by now, up to where fingerprinting was."""
+        if isinstance(self._page_buffer, NeededPages):
+            for partition, offset in self._logged.items():
+                self._page_buffer.note_logged(partition.partition, offset)
+        self._logged = {}
+
     def _close(self) -> None:
+        if self._in_flight is not None:
+            with suppress(TwinsieveError):  # whatever was not committed is done again after the next start
+                self._commit.result()
         self._consumer.close()
         self._producer.close()
         self._offsets.close()
@@ -440,10 +533,12 @@ class DecideStep:
         for kind, url in self._replica.take_removals():
             self._observer.removed(RemovalEvent(kind, url))
 
-    def _report_unreadable(self, decoded: Sequence[tuple[int, LogRecord]]) -> None:
-        for sequence, record in decoded:
+    def _report_unreadable(self, parts: Sequence[LogPart]) -> None:
+        singly = (part for part in parts if not isinstance(part, RecordColumns))
+        for sequence, record in singly:
             if isinstance(record, UnreadableRecord):
-                text = f"the message at {sequence} of {self._topics.fingerprints} has no effect: {record.problem}"
+                offset = offset_of(sequence)
+                text = f"the message at {offset} of {self._topics.fingerprints} has no effect: {record.problem}"
                 self._observer.problem(ProblemEvent("decide", "unreadable", text))
 
     def _report_losses(self, batch: "_Batch") -> None:
@@ -484,6 +579,20 @@ class DecideStep:
         self._page_buffer.repeated = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """A transaction that was begun and has not ended.
+
+    policy: a new one that it has for the log. began: monotonic seconds.
+    """
+
+    batch: "_Batch"
+    ready: list[Ready]
+    offsets: Mapping[TopicPartition, int]
+    policy: PolicyRecord | None
+    began: float
+
+
 class _Batch:
     """The messages of one transaction, and what each is about.
 
@@ -498,11 +607,7 @@ class _Batch:
         self._owners: list[Ready] = []
         for item in ready:
             form, reason = forms.get(item.source, (Form.PAGE, ""))
-            outputs = (
-                [lost_output(topics, item.source, item.outcome)]
-                if item.record is None
-                else list(outputs_of(topics, item.record, item.outcome, form, reason))
-            )
+            outputs = _outputs(topics, item, form, reason)
             self.messages += outputs
             self._owners += [item] * len(outputs)
             if (loss := _loss(topics, item, outputs)) is not None:
@@ -531,10 +636,19 @@ _LOSSES = {
 }
 
 
+def _outputs(topics: Topics, item: Ready, form: Form, reason: str) -> list[Message]:
+    """Return the messages to write for an input record."""
+    if not item.needs_page:
+        return [verdict_output(topics, item.source, item.outcome, form, reason)]
+    if item.record is None:
+        return [lost_output(topics, item.source, item.outcome)]
+    return list(outputs_of(topics, item.record, item.outcome, form, reason))
+
+
 def _loss(topics: Topics, item: Ready, outputs: Sequence[Message]) -> str | None:
     """Return why a page is not passed on, None if it is, or need not be."""
     if item.outcome is PASSED_OVER:
         return "passed_over"
     if item.outcome.kind is None or all(message.topic != topics.dlq for message in outputs):
         return None
-    return "expired" if item.record is None else "refused"
+    return "expired" if item.is_lost else "refused"

@@ -1,9 +1,9 @@
 """The fingerprinting step: records of `pages` → prepared in worker processes → the log `fingerprints`.
 
-One thread polls, hands chunks of records to the workers, and commits the results in transactions that hold
-both the log's records and the offsets of the input. Some chunks are with the workers while a transaction is
-under way. If a transaction may be lost, or a partition moves to another process, its records in flight are
-dropped; the next owner of the partition reads them again from the committed offsets.
+One thread polls, hands chunks of records to the workers, and appends the results to the log. Once they are
+acknowledged it commits the offsets of the input. Some chunks are with the workers meanwhile. If an append may be
+lost, or a partition moves to another process, its records in flight are dropped; the next owner of the partition
+reads them again from the committed offsets. It needs no transaction (docs/adr/0026-appends.md).
 
 A record that is not a page, or is oversized, is rejected by `messages.page`: it becomes a rejection record
 in the log, and the deciding step moves it to `pages.dlq`. `dead_letter_limit` bounds the share of such
@@ -13,16 +13,17 @@ Records that retention deleted before they were read become one record of the lo
 (`ExpiredRecord`), at their place between the others of the partition.
 
 Where nothing of a partition is in flight, the consumer's position is committed, too: markers of transactions and
-aborted records before it are no records (`idle_offsets`). The generation of the group fences it like any offset.
+aborted records before it are no records (`idle_offsets`).
 
 Before the pages of a minute the step appends the time (`TimeRecord`), by which kept pages expire.
 
-Invariants: each input record gives one record of the log, a page or a rejection, or its part of one. Offsets
-are committed in order within a partition, together with the log's records or not at all, for the group and in
-`dedup.offsets`, where a partition continues. If a record is in the log twice
-nevertheless (its offsets were reset), every reader of the log skips the second one
-(`core.decision.replica`). A record is never rejected because of a transient error, only because it does not
-describe a page.
+Invariants: each input record gives a record of the log, a page or a rejection, or its part of one; those of an append
+share messages (`page_batch`). The records of a
+partition come in order: where one is for the first time, all before it are. An offset is committed only when all
+records below it are in the log, for the group and in `dedup.offsets`, where a partition continues; it is true whoever
+commits it, and however late. A record that is in the log again (nobody knew that it was, or two processes read its
+partition for a while) is skipped by every reader (`core.decision.replica`). A record is never rejected because of a
+transient error, only because it does not describe a page.
 """
 
 import threading
@@ -31,16 +32,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source, TimeRecord
+from dedup_service.core.log_records import (
+    ExpiredRecord,
+    LogRecord,
+    PageRecord,
+    RejectedRecord,
+    Source,
+    TimeRecord,
+    sequence_at,
+)
 from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
-from dedup_service.runtime.kafka.client.errors import TransactionLostError
+from dedup_service.runtime.kafka.client.errors import AppendLostError
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
-from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.client.log_appender import LogAppender
 from dedup_service.runtime.kafka.client.retry import pause_after
-from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.messages.log_record import MAX_EXPIRED, log_message
+from dedup_service.runtime.kafka.messages.log_record import MAX_EXPIRED, log_messages
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.state.step_offsets import FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
@@ -65,12 +73,11 @@ _INLINE_S = 0.05  # if pages are prepared in this thread: the longest time betwe
 class FingerprintSettings:
     """Limits of the step.
 
-    batch_records: of a transaction. in_flight: of the records in flight.
-    min_linger_s, max_linger_s, backlog_linger_s: how long a transaction waits after the previous one for
-    more records, unless half a batch is ready. If the workers keep up, it waits twice as long as the
-    previous transaction took, between the minimum and the maximum; if chunks wait for the workers, it waits
-    `backlog_linger_s`. A transaction costs about 10 ms of processor time here, and some more in every reader
-    of the log.
+    batch_records: of an append. in_flight: of the records in flight.
+    min_linger_s, max_linger_s, backlog_linger_s: how long an append waits after the previous one for more
+    records, unless half a batch is ready. If the workers keep up, it waits twice as long as the previous append
+    took, between the minimum and the maximum; if as many records wait for the workers, it waits `backlog_linger_s`. An
+    append costs some milliseconds of processor time here, and in every reader of the log.
     """
 
     batch_records: int = 500
@@ -81,7 +88,7 @@ class FingerprintSettings:
 
 
 class FingerprintStep:
-    """The fingerprinting step; runs in one thread, which alone uses `producer`.
+    """The fingerprinting step; runs in one thread, which alone uses `appender`.
 
     space_id: of the fingerprints that `preparer` makes. offsets: how far the step is; the step closes it.
     topic_id: identity of `pages`. assigned: its partitions. lag: returns the step's lag by partition ("pages-0"),
@@ -96,7 +103,7 @@ class FingerprintStep:
         instance: str,
         space_id: str,
         preparer: Preparer,
-        producer: TransactionalProducer,
+        appender: LogAppender,
         rejection_limit: RejectionLimit,
         observer: Observer,
         *,
@@ -111,7 +118,7 @@ class FingerprintStep:
         self._topics = topics
         self._space_id = space_id
         self._preparer = preparer
-        self._producer = producer
+        self._appender = appender
         self._rejections = RejectionTracker(rejection_limit)
         self._observer = observer
         self._in_flight = InFlight(self._settings.in_flight)
@@ -159,8 +166,8 @@ class FingerprintStep:
         RecordTooLargeError, NotAuthorisedError, LogChangedError and InstanceInUseError: an operator has to fix
         these. Whatever was not committed is read again by the next owner of the partitions.
         """
-        with closing(self._offsets), closing(self._producer), closing(self._consumer):
-            self._producer.open(stop)
+        with closing(self._offsets), closing(self._appender), closing(self._consumer):
+            self._appender.open(stop)
             while not stop.is_set():
                 self.turn(stop)
             self._drain(drain_until())
@@ -207,7 +214,8 @@ class FingerprintStep:
         ready = self._in_flight.ready(self._settings.batch_records)
         count = sum(len(chunk.messages) for chunk in ready)
         settings = self._settings
-        linger_s = settings.backlog_linger_s if self._in_flight.backlog else self._linger_s
+        backlog = self._in_flight.waiting >= settings.batch_records
+        linger_s = settings.backlog_linger_s if backlog else self._linger_s
         early = time.monotonic() < self._committed_at + linger_s and 2 * count < settings.batch_records
         if early and not at_once:
             return 0
@@ -219,8 +227,8 @@ class FingerprintStep:
         problems = [_problem(message, answer) for message, answer in pairs]
         self._rejections.check(problems)
         try:
-            last = self._transact(ready, passed)
-        except TransactionLostError as error:
+            last = self._append(ready, passed)
+        except AppendLostError as error:
             self._rewind_after(error, stop)
             return 0
         self._failures = 0
@@ -243,52 +251,48 @@ class FingerprintStep:
         busy, positions = self._in_flight.partitions, self._consumer.positions
         return self._idle_offsets.moved({at: offset for at, offset in positions.items() if at not in busy})
 
-    def _transact(self, ready: Sequence[Chunk], passed: Mapping[TopicPartition, int]) -> int | None:
-        """Append to the log and commit the input offsets; return the log offset of the last record.
+    def _append(self, ready: Sequence[Chunk], passed: Mapping[TopicPartition, int]) -> int | None:
+        """Append to the log, then commit the input offsets; return the sequence of the last record.
 
         passed: offsets without a record in between, of other partitions than those of `ready`.
         """
         with self._timings.timed("encode"):
             minute = int(time.time() // _MINUTE_S)
-            messages = [message for chunk in ready for message in self._messages(chunk)]
-            if messages and minute > self._minute:
-                messages.insert(0, log_message(self._topics.fingerprints, TimeRecord(minute)))
+            records = [record for chunk in ready for record in self._records(chunk)]
+            if records and minute > self._minute:
+                records.insert(0, TimeRecord(minute))
+            messages = log_messages(self._topics.fingerprints, records)
             # The last chunk of a partition wins.
             offsets = {**passed, **{chunk.partition: chunk.end for chunk in ready}}
-            appended = len(messages)
-            messages += self._offsets.messages(FINGERPRINT, offsets)
         started, settings = time.monotonic(), self._settings
         with self._timings.timed("commit"):
-            positions = self._producer.commit(messages, offsets, self._consumer.group_metadata())[:appended]
+            positions = self._appender.append(message for message, _ in messages)
+            self._appender.append(self._offsets.messages(FINGERPRINT, offsets))
+            self._consumer.commit(offsets)
         self._committed_at = time.monotonic()
         if positions:
             self._minute = minute
         self._idle_offsets.committed(offsets)
         took_s = self._committed_at - started
         self._linger_s = min(settings.max_linger_s, max(settings.min_linger_s, 2 * took_s))
-        return positions[-1][1] if positions else None
+        return sequence_at(positions[-1], messages[-1][1] - 1) if positions else None
 
-    def _messages(self, chunk: Chunk) -> Iterator[Message]:
+    def _records(self, chunk: Chunk) -> Iterator[LogRecord]:
         """Yield the records of a chunk for the log."""
         if chunk.expired is not None:
-            yield log_message(self._topics.fingerprints, chunk.expired)
+            yield chunk.expired
         for message, answer in _answered(chunk):
-            yield self._message(message, answer)
+            source = Source(message.topic, message.partition, message.offset)
+            if isinstance(answer, BadRecord):
+                yield RejectedRecord(source, answer.problem)
+            else:
+                yield PageRecord(source, answer, self._space_id)
 
-    def _message(self, message: PageMessage, answer: Answer) -> Message:
-        source = Source(message.topic, message.partition, message.offset)
-        record: LogRecord
-        if isinstance(answer, BadRecord):
-            record = RejectedRecord(source, answer.problem)
-        else:
-            record = PageRecord(source, answer, self._space_id)
-        return log_message(self._topics.fingerprints, record)
-
-    def _rewind_after(self, error: TransactionLostError, stop: threading.Event) -> None:
+    def _rewind_after(self, error: AppendLostError, stop: threading.Event) -> None:
         """Drop everything in flight, pause, and continue from the committed offsets."""
         self._in_flight.drop_all()
         self._failures += 1
-        self._observer.problem(ProblemEvent("fingerprint", "transaction_lost", str(error)))
+        self._observer.problem(ProblemEvent("fingerprint", "append_lost", str(error)))
         if not pause_after(self._failures, stop):
             self._idle_offsets.begin(self._consumer.rewind())
 
@@ -296,7 +300,7 @@ class FingerprintStep:
         """Commit the chunks that were started; the others are left to the next owner of the partitions."""
         self._in_flight.drop_waiting()
         no_retry = threading.Event()
-        no_retry.set()  # a transaction that fails during the drain is not repeated
+        no_retry.set()  # an append that fails during the drain is not repeated
         while self._in_flight.records and time.monotonic() < deadline:
             self.ticked_at = time.monotonic()
             self._pause(self._consumer.assigned)

@@ -3,7 +3,7 @@
 Markers of transactions and aborted records take offsets, and no reader gets them. A step whose offset stayed
 before them would look, once retention has deleted them, as if it had missed records. So the positions of the
 consumer are committed too, for partitions where every record that was read is done: with the step's next
-transaction, or in one without records after some seconds without any.
+offsets, or alone after some seconds without any.
 
 Invariants: an offset never moves over a record that is not done, which the caller vouches for; a position that was
 committed is not committed again.
@@ -17,7 +17,7 @@ from dedup_service.runtime.kafka.client.connect import TopicPartition
 __all__ = ["IDLE_COMMIT_S", "IdleOffsets"]
 
 IDLE_COMMIT_S = 5.0
-"""A crawler that publishes in transactions and pauses costs one transaction of the step in so many seconds."""
+"""A crawler that publishes in transactions and pauses costs one commit of the step in so many seconds."""
 
 
 class IdleOffsets:
@@ -43,7 +43,7 @@ class IdleOffsets:
             self._committed.pop(partition, None)
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Note a transaction with these offsets."""
+        """Note that these offsets were committed."""
         self._committed.update(offsets)
         self._committed_at = self._clock()
 

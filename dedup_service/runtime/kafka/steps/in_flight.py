@@ -24,6 +24,8 @@ from dedup_service.runtime.workers.preparation import Answer
 
 __all__ = ["Chunk", "InFlight", "InFlightLimits", "Submit"]
 
+_SMALL_CHUNKS = 8
+
 Submit = Callable[[Sequence[PageMessage]], "Future[list[Answer]]"]
 """Hands messages to the workers; the future has one answer for each."""
 
@@ -33,7 +35,8 @@ class InFlightLimits:
     """Bounds on the records in flight.
 
     records, bytes: read and not yet committed; each partition may use an equal part, one alone half of each.
-    started: chunks that the workers have at a time. chunk_records, chunk_bytes: of one chunk. At 0.4 ms a page
+    started: full chunks that the workers have at a time, or smaller ones with as much in them, up to eight times as
+    many. chunk_records, chunk_bytes: of one chunk. At 0.4 ms a page
     (text), or 60 KB and 10 ms (HTML), a chunk is up to 50 ms of work: a worker seldom waits for its owner, and
     the started chunks outlast a commit.
     """
@@ -76,7 +79,7 @@ class InFlight:
         self._limits = limits
         self._chunks: dict[TopicPartition, deque[Chunk]] = {}
         self._waiting: deque[Chunk] = deque()
-        self._started: list[Future[list[Answer]]] = []
+        self._started: list[tuple[Future[list[Answer]], float]] = []
 
     @property
     def records(self) -> int:
@@ -89,9 +92,9 @@ class InFlight:
         return sum(chunk.size_bytes for chunks in self._chunks.values() for chunk in chunks)
 
     @property
-    def backlog(self) -> bool:
-        """Whether chunks wait because the workers have as many as allowed."""
-        return bool(self._waiting)
+    def waiting(self) -> int:
+        """Number of records that wait because the workers have as many chunks as allowed."""
+        return sum(len(chunk.messages) for chunk in self._waiting)
 
     def records_of(self, partition: TopicPartition) -> int:
         """Return the number of records in flight of one partition."""
@@ -135,11 +138,13 @@ class InFlight:
         The budget is checked between chunks; it matters if `submit` prepares the pages itself.
         """
         deadline = monotonic() + budget_s
-        self._started = [answers for answers in self._started if not answers.done()]
-        while self._waiting and len(self._started) < self._limits.started and monotonic() < deadline:
+        self._started = [(answers, part) for answers, part in self._started if not answers.done()]
+        parts = sum(part for _, part in self._started)
+        while self._waiting and self._may_start(parts) and monotonic() < deadline:
             chunk = self._waiting.popleft()
             chunk.answers = submit(chunk.messages)
-            self._started.append(chunk.answers)
+            self._started.append((chunk.answers, self._part(chunk)))
+            parts += self._part(chunk)
 
     def ready(self, max_records: int) -> list[Chunk]:
         """Return the chunks to commit, in order within a partition; they stay in flight until `committed`.
@@ -177,6 +182,15 @@ class InFlight:
         self._waiting.clear()
         for partition, chunks in self._chunks.items():
             self._chunks[partition] = deque(takewhile(lambda chunk: chunk.answers or chunk.expired, chunks))
+
+    def _may_start(self, parts: float) -> bool:
+        started = self._limits.started
+        return parts < started and len(self._started) < _SMALL_CHUNKS * started
+
+    def _part(self, chunk: Chunk) -> float:
+        """Return how much of a full chunk this is, at most 1."""
+        limits = self._limits
+        return min(1.0, max(len(chunk.messages) / limits.chunk_records, chunk.size_bytes / limits.chunk_bytes))
 
     def _has_room(self, chunk: Chunk, size: int) -> bool:
         limits = self._limits

@@ -4,6 +4,8 @@ A page: its verdict, and, unless the action drops it, the page itself (value, ke
 added) to `pages.unique` or `pages.duplicate`. A rejected record: a dead letter in `pages.dlq`, with the
 reason.
 
+Where only verdicts are written (`OutputMode.VERDICTS`), the page stays in `pages`, and its verdict says where.
+
 A page that cannot be written is a dead letter instead, and the stream goes on (`Form`). Two things lead to
 that. The log has a page that is larger than what is accepted now, because an earlier version accepted it. Or
 a topic refuses a message, because somebody lowered its limit while the service was running: the step asks
@@ -17,6 +19,7 @@ whatever the record is, before and after compression; `topics.check` requires th
 from collections.abc import Iterator
 from enum import IntEnum
 
+from dedup_service.core.decision.replica import DELETED_UNREAD
 from dedup_service.core.log_records import Source
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
@@ -26,7 +29,7 @@ from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES, 
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["STORED_KINDS", "Form", "lost_output", "outputs_of"]
+__all__ = ["STORED_KINDS", "Form", "lost_output", "outputs_of", "verdict_output"]
 
 STORED_KINDS = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
 """Verdicts whose pages go to `pages.unique`, from which a store is fed.
@@ -76,7 +79,7 @@ def outputs_of(
         return
     source = Source(record.topic, record.partition, record.offset)
     if form < Form.BARE:
-        yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
+        yield _verdict(topics, source, outcome)
         if outcome.drop:
             return
         if form is Form.PAGE and (problem := size_problem(record)) is not None:
@@ -96,6 +99,26 @@ def lost_output(topics: Topics, source: Source, outcome: PendingOutcome) -> Mess
     error = "the page was not passed on: it was deleted before it could be; give `pages` a longer retention"
     if outcome.kind is None:
         error = outcome.value.decode("utf-8", "replace")
+        if not error.endswith(DELETED_UNREAD):
+            # Why it was rejected alone would not say why the dead letter is empty.
+            error = f"the record was deleted before it could be kept here: {error}"
+    return _empty_letter(topics, source, outcome, error)
+
+
+def verdict_output(
+    topics: Topics, source: Source, outcome: PendingOutcome, form: Form = Form.PAGE, reason: str = ""
+) -> Message:
+    """Return the message to write for a page that stays in `pages`: its verdict, a dead letter if that is refused."""
+    if form is Form.PAGE:
+        return _verdict(topics, source, outcome)
+    return _empty_letter(topics, source, outcome, f"the verdict was not written: {reason}")
+
+
+def _verdict(topics: Topics, source: Source, outcome: PendingOutcome) -> Message:
+    return Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
+
+
+def _empty_letter(topics: Topics, source: Source, outcome: PendingOutcome, error: str) -> Message:
     headers = passed_on((), source, outcome.sequence, verdict=outcome.kind, error=error)
     return Message(topics.dlq, None, outcome.key or None, headers)
 

@@ -29,11 +29,15 @@ PASSED_OVER = PendingOutcome(-1, None, b"fingerprinting passed it over: the offs
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What can be written: an outcome and the consumed record, None if the record was deleted."""
+    """What can be written: an outcome and the consumed record, None if it was deleted, or no output needs it.
+
+    needs_page: whether an output has the record's content.
+    """
 
     source: Source
     outcome: PendingOutcome
     record: Any | None
+    needs_page: bool = True
 
     @property
     def end(self) -> int:
@@ -42,8 +46,8 @@ class Ready:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the log has it as a page, and its content is gone."""
-        return self.record is None and self.outcome.kind is not None
+        """Whether the log has it as a page, and its content is gone though an output needs it."""
+        return self.record is None and self.outcome.kind is not None and self.needs_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +144,14 @@ class PageBuffer:
         return ready
 
     def done(self, ready: Sequence[Ready]) -> None:
-        """Remove what `ready` returned: it is written. Its partitions come last at the next turn."""
+        """Remove what `ready` returned: it is written. Its partitions come last at the next turn.
+
+        A partition that has ended since then is passed over.
+        """
         for partition, last in {item.source.partition: item for item in ready}.items():
-            gaps, queue = self._gaps.get(partition), self._queues.pop(partition)
+            gaps, queue = self._gaps.get(partition), self._queues.pop(partition, None)
+            if queue is None:
+                continue
             while gaps and gaps[0].end <= last.end:  # the log has what comes after: nothing before is outstanding
                 gaps.popleft()
             while queue and queue[0].offset < last.end:  # an outcome about a range answers all records in it

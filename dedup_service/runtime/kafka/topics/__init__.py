@@ -6,10 +6,11 @@
 from dedup_service.runtime.kafka.client.admin import TopicDescription, TopicPlan
 from dedup_service.runtime.kafka.topics.check import TopicProblem, check, describe, problems_of, require_log
 from dedup_service.runtime.kafka.topics.create import TopicCreation, create, remove
-from dedup_service.runtime.kafka.topics.plan import Layout, Topics, plan_for
+from dedup_service.runtime.kafka.topics.plan import Layout, OutputMode, Topics, plan_for
 
 __all__ = [
     "Layout",
+    "OutputMode",
     "TopicCreation",
     "TopicDescription",
     "TopicPlan",

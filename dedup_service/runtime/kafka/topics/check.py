@@ -14,7 +14,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.admin import TopicDescription, administration
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.topics.plan import Topics, least_message_bytes
+from dedup_service.runtime.kafka.topics.plan import OutputMode, Topics, least_message_bytes
 
 __all__ = ["CHECKED_SETTINGS", "TopicProblem", "check", "describe", "problems_of", "require_log"]
 
@@ -45,24 +45,30 @@ class TopicProblem:
     passes: bool = False
 
 
-def describe(connection: Connection, topics: Topics) -> list[TopicDescription]:
-    """Return the topics of the set that exist, in the order of `topics.all`; raises BrokerError."""
+def describe(connection: Connection, topics: Topics, outputs: OutputMode = OutputMode.PAGES) -> list[TopicDescription]:
+    """Return the topics that services with these `outputs` need and that exist, in the order of `topics.all`.
+
+    The others are not asked about: a service may have no right to describe what it does not write. Raises BrokerError.
+    """
     with administration(connection) as admin:
-        return admin.describe_topics(topics.all, CHECKED_SETTINGS)
+        return admin.describe_topics(topics.needed_for(outputs), CHECKED_SETTINGS)
 
 
-def check(connection: Connection, topics: Topics) -> list[TopicProblem]:
-    """Return what is wrong with the set, faults first; raises BrokerError."""
-    return problems_of(describe(connection, topics), topics)
+def check(connection: Connection, topics: Topics, outputs: OutputMode = OutputMode.PAGES) -> list[TopicProblem]:
+    """Return what is wrong with the set, faults first; raises BrokerError. outputs: of the services on it."""
+    return problems_of(describe(connection, topics, outputs), topics, outputs)
 
 
-def require_log(connection: Connection, topics: Topics) -> list[TopicDescription]:
-    """Return the topics, in the order of `topics.all`; ConfigurationError with every fault if they cannot be used.
+def require_log(
+    connection: Connection, topics: Topics, outputs: OutputMode = OutputMode.PAGES
+) -> list[TopicDescription]:
+    """Return the topics that are needed, as `describe`; ConfigurationError with every fault if they cannot be used.
 
+    outputs: what a service writes. Whoever only adds to the log needs no topic that pages are passed on to.
     Raises UnreachableError if all faults may pass by themselves, and what `check` raises.
     """
-    descriptions = describe(connection, topics)
-    faults = [problem for problem in problems_of(descriptions, topics) if problem.fault]
+    descriptions = describe(connection, topics, outputs)
+    faults = [problem for problem in problems_of(descriptions, topics, outputs) if problem.fault]
     if faults:
         faults_text = "; ".join(f"{p.topic}: {p.setting} is {p.found}, must be {p.wanted} ({p.advice})" for p in faults)
         kind = UnreachableError if all(problem.passes for problem in faults) else ConfigurationError
@@ -70,10 +76,12 @@ def require_log(connection: Connection, topics: Topics) -> list[TopicDescription
     return descriptions
 
 
-def problems_of(descriptions: list[TopicDescription], topics: Topics) -> list[TopicProblem]:
+def problems_of(
+    descriptions: list[TopicDescription], topics: Topics, outputs: OutputMode = OutputMode.PAGES
+) -> list[TopicProblem]:
     """As `check`, for topics that were described already."""
     by_name = {topic.name: topic for topic in descriptions}
-    problems = [*_missing(by_name, topics)]
+    problems = [*_missing(by_name, topics, outputs)]
     for name in (topics.fingerprints, topics.offsets):  # each is read as one sequence
         if topic := by_name.get(name):
             problems += _partition_faults(topic)
@@ -85,9 +93,9 @@ def problems_of(descriptions: list[TopicDescription], topics: Topics) -> list[To
     return sorted(problems, key=lambda problem: not problem.fault)
 
 
-def _missing(present: dict[str, TopicDescription], topics: Topics) -> Iterator[TopicProblem]:
+def _missing(present: dict[str, TopicDescription], topics: Topics, outputs: OutputMode) -> Iterator[TopicProblem]:
     prefix = f" --prefix {topics.prefix}" if topics.prefix else ""
-    for name in topics.all:
+    for name in topics.needed_for(outputs):
         if name not in present:
             yield TopicProblem(name, "topic", "missing", "there", f"twinsieve topics create{prefix}")
 

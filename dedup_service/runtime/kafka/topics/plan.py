@@ -1,6 +1,7 @@
 """The names of the topics, and how each has to be kept: partitions, replication, settings.
 
-One prefix makes a separate set.
+One prefix makes a separate set. A service that writes verdicts alone (`OutputMode`) does without the topics that pages
+are passed on to.
 
 The log of fingerprints is the only memory of the service, so nothing may ever be removed from it, and it has
 one partition because its offsets are the order. All other topics pass pages on and delete them after a
@@ -14,12 +15,13 @@ fixed bounds before compression (`core.size_limits`). The other topics must take
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import EVENT_MESSAGE_BYTES, PAGE_MESSAGE_BYTES
 from dedup_service.runtime.kafka.client.admin import TopicPlan
 
-__all__ = ["Layout", "Topics", "least_message_bytes", "plan_for"]
+__all__ = ["Layout", "OutputMode", "Topics", "least_message_bytes", "plan_for"]
 
 DAY_MS = 86_400_000
 FOREVER = -1
@@ -28,6 +30,18 @@ _ALLOWED = re.compile(r"[A-Za-z0-9._-]{0,200}")  # Kafka's own rule for names of
 _LARGEST_PAGE_BYTES = 24 << 20  # more than one record that is accepted, and less than a fetch of the service
 _STATS_BYTES = 64 << 10  # counts, names and headers
 _STATS_LAG_BYTES = 32  # beside the topic's name: partition number, lag, punctuation
+
+
+class OutputMode(StrEnum):
+    """What the service writes for a page.
+
+    Attributes:
+        PAGES: Its verdict, and the page to `pages.unique` or `pages.duplicate`.
+        VERDICTS: Its verdict alone, which says where in `pages` the page is.
+    """
+
+    PAGES = "pages"
+    VERDICTS = "verdicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,11 @@ class Topics:
         outputs = self.unique, self.duplicate, self.verdicts, self.dlq, self.stats
         return self.pages, self.fingerprints, *outputs, self.offsets
 
+    def needed_for(self, outputs: OutputMode) -> tuple[str, ...]:
+        """Names of the topics without which a service does not start, in the order of `all`."""
+        unused = () if outputs is OutputMode.PAGES else (self.unique, self.duplicate)
+        return tuple(name for name in self.all if name not in unused)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -100,6 +119,7 @@ class Layout:
     `partitions`: of `pages` and its outputs; a service process needs at least one to have work.
     `replication`: copies of each partition; None: three where there are three brokers, else one per broker.
     `…_retention_ms`: -1 keeps records indefinitely. `max_page_bytes`: of a batch in `pages`, compressed.
+    `outputs`: of the services that the topics are for.
     """
 
     partitions: int = 8
@@ -109,6 +129,7 @@ class Layout:
     dlq_retention_ms: int = 30 * DAY_MS  # people read these, and people go on holiday
     stats_retention_ms: int = 7 * DAY_MS
     max_page_bytes: int = 8 << 20
+    outputs: OutputMode = OutputMode.PAGES
 
     def __post_init__(self) -> None:
         if self.partitions < 1 or (self.replication is not None and self.replication < 1):
@@ -124,6 +145,7 @@ class Layout:
 
 def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPlan, ...]:
     """Return what `create` makes on so many brokers, in the order of `topics.all`."""
+    needed = topics.needed_for(layout.outputs)
     copies = layout.replication or min(3, brokers)
     many, output_ms = layout.partitions, layout.output_retention_ms
     size = PAGE_MESSAGE_BYTES  # more than log and verdicts need: a limit takes no room
@@ -139,6 +161,7 @@ def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPla
     plans = [
         TopicPlan(name, partitions, copies, _settings(retention_ms, size, copies))
         for name, partitions, retention_ms, size in rows
+        if name in needed
     ]
     return *plans, TopicPlan(topics.offsets, 1, copies, {**_settings(FOREVER, 1 << 19, copies), **_COMPACTED})
 

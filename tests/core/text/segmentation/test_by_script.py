@@ -2,10 +2,12 @@
 
 import pytest
 
-from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
+from dedup_service.core.text.normalise import code_points
+from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegmenter
 from dedup_service.core.text.segmentation.by_script import scripts_of
+from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 
-SEGMENTER = ScriptSegmenter(chinese_segmenter("rjieba"), UnicodeSegmenter())
+SEGMENTER = ScriptSegmenter(chinese_segmenter(), UnicodeSegmenter())
 
 
 @pytest.mark.parametrize(
@@ -42,14 +44,14 @@ def test_thai_with_a_chinese_name_stays_thai() -> None:
 
 def test_a_japanese_page_may_have_a_headline_without_kana() -> None:
     """A text of Han alone is Chinese, unless its page states Japanese."""
-    japanese, chinese = (SEGMENTER.for_text("東京都知事選挙", language) for language in ("ja-JP", None))
+    japanese, chinese = (SEGMENTER.for_text(code_points("東京都知事選挙"), language) for language in ("ja-JP", None))
     assert isinstance(japanese, UnicodeSegmenter)
     assert not isinstance(chinese, UnicodeSegmenter)
 
 
 def test_a_chinese_page_may_have_a_headline_that_is_mostly_russian() -> None:
     """Another script may have more letters than Han if the page states that it is Chinese."""
-    chinese, unstated = (SEGMENTER.for_text("винторез步枪简介", language) for language in ("zh-CN", None))
+    chinese, unstated = (SEGMENTER.for_text(code_points("винторез步枪简介"), language) for language in ("zh-CN", None))
     assert not isinstance(chinese, UnicodeSegmenter)
     assert isinstance(unstated, UnicodeSegmenter)
 
@@ -62,5 +64,5 @@ def test_tags_come_from_the_same_segmenter() -> None:
 
 def test_letters_are_counted_by_script() -> None:
     """Digits, marks, punctuation and emoji are not letters; Han beyond the first plane is Han."""
-    found = scripts_of("a1é 中𠮷。カな・ 한ж😀")
+    found = scripts_of(code_points("a1é 中𠮷。カな・ 한ж😀"))
     assert (found.latin, found.han, found.kana, found.other, found.letters) == (2, 2, 2, 2, 8)

@@ -1,43 +1,114 @@
-"""Tests for the Chinese segmenters, rjieba and jieba, and for users' dictionaries."""
+"""Chinese words, against jieba itself."""
 
+import logging
+import random
+from functools import cache
+
+import jieba
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.text.segmentation import chinese_segmenter, parse_user_words, segmenter_version
+from dedup_service.core.text.page_text import PageText, PageTexts
+from dedup_service.core.text.segmentation import ChineseSegmenter, parse_user_words
+from dedup_service.core.text.segmentation.chinese import USER_FREQUENCY
+from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 
 CHINESE = "记者昨日从市交通局获悉，跨江大桥将于下月通车，届时两岸车程缩短一半。"
+USER_WORDS = {"近重复网页": "n", "双筛": "x", "跨江": "v", "c++": "x", "a b": "x", "的": "u", "𠮷野家": "nt"}
+PIECES = [
+    "杭州西湖区",
+    "龘靐齉爩",
+    "1.8t",
+    "u-2r",
+    "002431.sz",
+    "3.5%",
+    "%",
+    "..",
+    "a.b.1",
+    "\r\n",
+    "\r",
+    "　",
+    "𠮷",
+    "\ud800",
+]
+WORDS = [
+    *"的一是不了在人有我他这中大来上国",
+    *USER_WORDS,
+    *PIECES,
+    "中华人民共和国",
+    "云计算",
+    "B超",
+    "T恤",
+    "ab12",
+    "-",
+    "&#",
+]
+TEXTS = st.lists(st.sampled_from(WORDS) | st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), max_size=30)
 
 
-@pytest.mark.parametrize("name", ["rjieba", "jieba"])
-def test_both_segmenters_cut_the_same_words(name: str) -> None:
-    """Both cut plain news prose into the same words, and no character is lost."""
-    words = chinese_segmenter(name).cut(CHINESE)
-    assert "".join(words) == CHINESE
-    assert words == chinese_segmenter("jieba").cut(CHINESE)
+@cache
+def reference(*, user_words: bool) -> jieba.Tokenizer:
+    """jieba, with a user's words or without."""
+    jieba.setLogLevel(logging.WARNING)
+    tokenizer = jieba.Tokenizer()
+    tokenizer.initialize()
+    for word, tag in USER_WORDS.items() if user_words else ():
+        tokenizer.add_word(word, USER_FREQUENCY, tag)
+    return tokenizer
 
 
-@pytest.mark.parametrize("name", ["rjieba", "jieba"])
-def test_tags_name_nouns_and_verbs(name: str) -> None:
-    """Each word comes with its part of speech."""
-    tags = dict(chinese_segmenter(name).tag("记者采访市长"))
+@cache
+def segmenter(*, user_words: bool) -> ChineseSegmenter:
+    """Ours."""
+    return chinese_segmenter(USER_WORDS if user_words else {})
+
+
+@pytest.mark.parametrize("user_words", [False, True])
+@given(parts=TEXTS)
+def test_words_are_those_of_jieba(user_words: bool, parts: list[str]) -> None:
+    """Of words, unknown letters, numbers, Latin words, lines and letters beyond the first plane, in any order."""
+    text = "".join(parts)
+    assert segmenter(user_words=user_words).cut(text) == list(reference(user_words=user_words).cut(text))
+
+
+def test_words_of_long_sentences_are_those_of_jieba() -> None:
+    """Sentences of frequent and rare words, as long as pages."""
+    chosen = random.Random(3)
+    known = [word for word in reference(user_words=False).FREQ if word.strip()]
+    for _ in range(40):
+        text = "".join(chosen.choice(known)[: chosen.randrange(1, 9)] for _ in range(400))
+        assert segmenter(user_words=False).cut(text) == list(reference(user_words=False).cut(text))
+
+
+def test_segments_are_the_words_as_places() -> None:
+    """No letter is lost, and an empty text has none."""
+    ours = segmenter(user_words=False)
+    segments = ours.segments(CHINESE)
+    assert segments.strings() == ours.cut(CHINESE)
+    assert "".join(ours.cut(CHINESE)) == CHINESE
+    assert (len(ours.segments("")), ours.cut("")) == (0, [])
+
+
+def test_tags_name_nouns_verbs_and_numbers() -> None:
+    """Each word comes with its part of speech, those that the dictionary lacks by what their letters are."""
+    tags = dict(segmenter(user_words=False).tag("记者采访市长 3.5% ab12，"))
     assert tags["记者"].startswith("n")
     assert tags["采访"].startswith("v")
+    assert (tags["3.5%"], tags["ab12"], tags["，"], tags[" "]) == ("m", "eng", "x", "x")
 
 
-@pytest.mark.parametrize("name", ["rjieba", "jieba"])
-def test_a_user_dictionary_is_used(name: str) -> None:
+def test_a_user_dictionary_is_used() -> None:
     """A word of the user's dictionary is one word, with its tag."""
-    segmenter = chinese_segmenter(name, parse_user_words(["近重复网页 100 n", "", "双筛"]))
-    assert "近重复网页" in segmenter.cut("近重复网页检测")
-    assert ("近重复网页", "n") in segmenter.tag("近重复网页检测")
+    ours = chinese_segmenter(parse_user_words(["近重复网页 100 n", "", "双筛"]))
+    assert "近重复网页" in ours.cut("近重复网页检测")
+    assert ("近重复网页", "n") in ours.tag("近重复网页检测")
+    assert ("双筛", "x") in ours.tag("双筛检测")
 
 
-def test_an_unknown_segmenter_is_refused_by_name() -> None:
-    """The error names the value and the choices."""
-    with pytest.raises(ConfigurationError, match="rjieba, jieba, got 'ictclas'"):
-        chinese_segmenter("ictclas")
-
-
-def test_the_version_is_named() -> None:
-    """The version tells one dictionary from another, so it is part of the space."""
-    assert segmenter_version("rjieba").startswith("rjieba 0.")
+@pytest.mark.parametrize(("first", "second"), [("市长江", "大桥\n通车"), ("", "通车"), ("通车", ""), ("3.", "5% ab")])
+def test_two_texts_are_cut_apart(first: str, second: str) -> None:
+    """A word never reaches from the end of one text into the next one."""
+    ours = segmenter(user_words=False)
+    pages = ours.segments_of_pages(PageTexts.of([PageText.of(second, first)]))
+    assert [part.strings() for part in pages.parts()] == [ours.cut(first), ours.cut(second)]

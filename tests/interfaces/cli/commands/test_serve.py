@@ -11,6 +11,7 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.commands.serve import serve_command, settings_of
 from dedup_service.runtime.kafka.service import ServiceSettings
+from dedup_service.runtime.kafka.topics import OutputMode
 from tests.interfaces.cli.running import Cli, Ran
 
 ROOT = Path(__file__).parents[3]
@@ -42,6 +43,7 @@ def test_every_option_reaches_the_settings() -> None:
         *("--steps", "decide", "--k", "2", "--action", "drop", "--scheme", "tf", "--processes", "3", "--shards", "4"),
         *("--page-timeout-s", "5", "--max-rejected-share", "0.5", "--drain-s", "7", "--transaction-timeout-s", "8"),
         *("--session-timeout-s", "9", "--snapshot-every", "10", "--client-option", "security.protocol=SSL"),
+        *("--outputs", "verdicts"),
     )
     assert parsed.connection.servers == ["a:1", "b:2"]
     assert parsed.connection.configs()["security_protocol"] == "SSL"
@@ -49,7 +51,7 @@ def test_every_option_reaches_the_settings() -> None:
     assert (parsed.rule, parsed.action, parsed.space.scheme) == (rule_for(k=2), Action.DROP, "tf")
     assert (parsed.processes, parsed.shards, parsed.page_timeout_s, parsed.rejection_limit.share) == (3, 4, 5, 0.5)
     assert (parsed.drain_s, parsed.transaction_timeout_s, parsed.session_timeout_s) == (7, 8, 9)
-    assert parsed.snapshot_every == 10
+    assert (parsed.snapshot_every, parsed.outputs) == (10, OutputMode.VERDICTS)
 
 
 @pytest.mark.parametrize(

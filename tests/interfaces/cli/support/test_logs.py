@@ -126,7 +126,7 @@ def test_a_restore_logs_its_progress(logging_to: Callable[[str, str], io.StringI
         log.restore(RestoreEvent(number, 100, clock.now))
     log.restore(RestoreEvent(100, 100, 10.0, done=True))
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
-    assert [(line["event"], line["records"]) for line in lines] == [("restoring", 50), ("restored", 100)]
+    assert [(line["event"], line["messages"]) for line in lines] == [("restoring", 50), ("restored", 100)]
 
 
 def test_a_repeated_client_warning_is_logged_once_a_minute() -> None:

@@ -12,7 +12,6 @@ from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
-    PageRecord,
     PolicyRecord,
     RejectedRecord,
     RetractionRecord,
@@ -35,6 +34,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.messages import headers
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter
+from dedup_service.runtime.kafka.messages.page_batch import BatchColumns
 from dedup_service.runtime.kafka.messages.verdict import read_stats, read_verdict, verdict_value
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, ReplayMark, StepOffsets, replay_message
 from dedup_service.runtime.kafka.topics import Topics
@@ -81,18 +81,24 @@ def test_the_example_stats_are_read() -> None:
 
 
 def test_the_example_log_is_what_is_written() -> None:
-    """It has one record of each kind, byte for byte; the policy has a rule table."""
+    """It has one record of each kind that is JSON, byte for byte; the policy has a rule table."""
     values = examples("fingerprints")
-    records = [decode(value) for value in values]
+    records = [record for value in values for record in decode(value)]
     assert [encode(record) for record in records] == values
     kinds = [
-        *(PageRecord, RejectedRecord, ExpiredRecord, UnwrittenRecord),
+        *(RejectedRecord, ExpiredRecord, UnwrittenRecord),
         *(PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord),
     ]
     assert list(map(type, records)) == kinds
-    policy = records[4]
+    policy = records[3]
     assert isinstance(policy, PolicyRecord)
     assert policy.policy.rule.verified == (MatchRow(name="nearly equal", jaccard=0.85, numbers=0.5),)
+
+
+def test_the_columns_of_a_batch_are_named() -> None:
+    """The text has the name of each."""
+    columns = TEXT[TEXT.index("### Pages in columns") :]
+    assert [name for name in BatchColumns.__struct_fields__ if f"`{name}`" not in columns] == []
 
 
 def test_the_example_offsets_are_what_is_read() -> None:
@@ -105,7 +111,7 @@ def test_the_example_offsets_are_what_is_read() -> None:
     assert replay_message(Topics(), offsets.replay).value == replay
 
 
-@pytest.mark.parametrize("kind", ["LOG_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE", "OFFSET_TYPE"])
+@pytest.mark.parametrize("kind", ["LOG_TYPE", "BATCH_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE", "OFFSET_TYPE"])
 def test_event_types_are_named(kind: str) -> None:
     """The text names each event type with its version."""
     assert f"`{getattr(headers, kind)}`" in TEXT

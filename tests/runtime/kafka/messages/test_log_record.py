@@ -2,11 +2,13 @@
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.replica import Replica
@@ -23,22 +25,31 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    TimeRecord,
     UnreadableRecord,
     UnwrittenRecord,
+    sequence_at,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import parse_profile, rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.log_record import (
     MAX_EXPIRED,
-    MAX_PROBLEM_CHARS,
-    MAX_TITLE_CHARS,
     decode,
     encode,
+    log_messages,
+    numbered,
 )
 from dedup_service.runtime.kafka.messages.page import PageMessage
+from dedup_service.runtime.kafka.messages.page_batch import (
+    MAX_PROBLEM_CHARS,
+    MAX_TITLE_CHARS,
+    BatchColumns,
+    encode_batch,
+)
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID
 from tests.runtime.embedded.prepared import prepared as prepared_page
@@ -73,7 +84,9 @@ rules = st.builds(
     st.none() | st.builds(Combined, st.integers(1, 1000)),
 )
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 2, 8, 64]), window=st.integers(1, 1 << 20))
-policies = st.builds(Policy, rules, st.sampled_from(Action), texts, layouts)
+pages_or_minutes = st.none() | st.integers(1, 1 << 40)
+keeps = st.builds(Keep, max_pages=pages_or_minutes, max_age_minutes=pages_or_minutes)
+policies = st.builds(Policy, rules, st.sampled_from(Action), texts, layouts, keeps, keeps)
 records: st.SearchStrategy[LogRecord] = st.one_of(
     st.builds(PageRecord, sources, prepared, texts),
     st.builds(RejectedRecord, sources, st.text(max_size=MAX_PROBLEM_CHARS)),
@@ -93,6 +106,15 @@ records: st.SearchStrategy[LogRecord] = st.one_of(
     st.builds(lambda source, count: ExpiredRecord(source, source.offset + count), sources, st.integers(1, MAX_EXPIRED)),
     st.builds(UnwrittenRecord, st.lists(st.integers(0, 2**63 - 1)).map(tuple), texts),
 )
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A message as a reader of the log returns it."""
+
+    offset: int
+    value: bytes | None
+
 
 PAGE = PageRecord(
     Source("pages", 3, 42),
@@ -116,7 +138,7 @@ PAGE_VALUE = (
 @given(records)
 def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
     """It is, for any strings and numbers."""
-    assert decode(encode(record)) == record
+    assert decode(encode(record)) == [record]
 
 
 def test_a_claim_goes_through_the_log() -> None:
@@ -134,7 +156,7 @@ def test_a_claim_goes_through_the_log() -> None:
         message = PageMessage("pages", 0, offset, json.dumps(line | {"text": "t"}).encode())
         page = message.page(lambda _html, _declared: Extraction())
         record = PageRecord(Source("pages", 0, offset), replace(prepared_page(page.url, story), page=page), SPACE_ID)
-        outcomes.append(replica.apply(offset + 1, decode(encode(record))))
+        outcomes.append(replica.apply(offset + 1, *decode(encode(record))))
     verdicts = [outcome.verdict for outcome in outcomes if outcome is not None and outcome.verdict is not None]
     assert [verdict.kind.value for verdict in verdicts] == ["unique", "unchanged", "unique", "duplicate"]
     assert [verdict.duplicate_of for verdict in verdicts[1::2]] == ["https://a.example/1"] * 2
@@ -143,28 +165,146 @@ def test_a_claim_goes_through_the_log() -> None:
 
 @given(records)
 def test_fields_of_a_later_writer_are_ignored(record: LogRecord) -> None:
-    """A field may be added to version 2 if no verdict depends on it."""
-    fields = json.loads(encode(record)) | {"added_later": {"a": [1, None]}}
-    assert decode(json.dumps(fields).encode()) == record
+    """A field may be added to version 3 if no verdict depends on it."""
+    codec = msgspec.msgpack if isinstance(record, PageRecord) else msgspec.json
+    fields = codec.decode(encode(record)) | {"added_later": {"a": [1, None]}}
+    assert decode(codec.encode(fields)) == [record]
 
 
-def test_the_format_of_version_2_is_fixed() -> None:
+def test_the_format_of_version_3_is_fixed() -> None:
     """A log is kept indefinitely, so old records stay readable; every process writes the same bytes."""
-    assert encode(PAGE) == PAGE_VALUE
-    assert decode(PAGE_VALUE) == PAGE
-    policy = b"""{"kind":"policy","v":2,"rule":{"conditions":[{"words":null,"body":7},{"words":6,"body":16}],
+    rejected = RejectedRecord(Source("pages", 3, 43), "not JSON")
+    columns = {
+        "kind": "pages",
+        "v": 3,
+        "topic": "pages",
+        "space": "space-1",
+        "partitions": b"\3\0\0\0\3\0\0\0",
+        "offsets": b"*\0\0\0\0\0\0\0+\0\0\0\0\0\0\0",
+        "present": b"\x0f\x10",
+        "words": b"\5" + bytes(15),
+        "bodies": b"\xff" * 8 + bytes(8),
+        "body_hashes": bytes(16),
+        "text_hashes": b"\1" + bytes(15),
+        "urls": ["https://a.example/1", ""],
+        "ids": [None, None],
+        "canonical_urls": [None, None],
+        "claimed_urls": [None, None],
+        "titles": ["台风", ""],
+        "reasons": [None, "not JSON"],
+        "evidence": b"S12345678",
+        "evidence_ends": b"\x09\0\0\0\x09\0\0\0",
+        "keys": b"12",
+        "keys_ends": b"\2\0\0\0\2\0\0\0",
+    }
+    assert encode_batch([PAGE, rejected]) == msgspec.msgpack.encode(columns)
+    assert decode(msgspec.msgpack.encode(columns)) == [PAGE, rejected]
+
+
+def test_a_log_of_version_2_is_read_to_be_replayed() -> None:
+    """Its sequences were offsets; a service refuses it, and says how to make another of it."""
+    with pytest.raises(StateError, match=r"version 2, this twinsieve reads 3: .*`twinsieve replay --to-prefix NEW`"):
+        decode(PAGE_VALUE)
+    assert decode(PAGE_VALUE, earlier=True) == [PAGE]
+    unwritten = b'{"kind":"unwritten","v":2,"sequences":[3,5],"reason":"gone"}'
+    assert decode(unwritten, earlier=True) == [UnwrittenRecord((sequence_at(3), sequence_at(5)), "gone")]
+    policy = policy_value(version=2)[:-1] + b',"replaces":7}'
+    (read,) = decode(policy, earlier=True)
+    assert isinstance(read, PolicyRecord)
+    assert read.replaces == sequence_at(7)
+
+
+def test_the_format_of_other_records_is_fixed() -> None:
+    """They are JSON, as in version 2."""
+    policy = b"""{"kind":"policy","v":3,"rule":{"conditions":[{"words":null,"body":7},{"words":6,"body":16}],
         "combined_mu_thousandths":null},"action":"drop","space":"space-1","layout":{"slots":8,"window":4096},"initial":true,"log":"5f0e"}"""
-    assert decode(policy) == PolicyRecord(
-        Policy(MatchRule((DistanceBound(body=7), DistanceBound(words=6, body=16))), Action.DROP, "space-1"),
-        initial=True,
-        log="5f0e",
-    )
-    rejected = b'{"kind":"rejected","v":2,"topic":"pages","partition":0,"offset":7,"problem":"not JSON"}'
-    assert decode(rejected) == RejectedRecord(Source("pages", 0, 7), "not JSON")
-    retraction = b'{"kind":"retraction","v":2,"url":"https://a.example/1","reason":"taken down"}'
-    assert decode(retraction) == RetractionRecord("https://a.example/1", "taken down")
-    correction = b'{"kind":"correction","v":2,"url":"u:1","of":"u:2","duplicate":false,"reason":"two reports"}'
-    assert decode(correction) == CorrectionRecord("u:1", "u:2", duplicate=False, reason="two reports")
+    rule = MatchRule((DistanceBound(body=7), DistanceBound(words=6, body=16)))
+    assert decode(policy) == [PolicyRecord(Policy(rule, Action.DROP, "space-1"), initial=True, log="5f0e")]
+    rejected = b'{"kind":"rejected","v":3,"topic":"pages","partition":0,"offset":7,"problem":"not JSON"}'
+    assert decode(rejected) == [RejectedRecord(Source("pages", 0, 7), "not JSON")]
+    retraction = b'{"kind":"retraction","v":3,"url":"https://a.example/1","reason":"taken down"}'
+    assert decode(retraction) == [RetractionRecord("https://a.example/1", "taken down")]
+    correction = b'{"kind":"correction","v":3,"url":"u:1","of":"u:2","duplicate":false,"reason":"two reports"}'
+    assert decode(correction) == [CorrectionRecord("u:1", "u:2", duplicate=False, reason="two reports")]
+
+
+@given(st.lists(records, max_size=30), st.integers(0, 2**40))
+@example(
+    [RejectedRecord(Source("pages", 3, 43), "not JSON"), replace(PAGE, space_id=""), replace(PAGE, space_id="0")], 0
+)
+def test_records_come_back_from_their_messages_in_order(some: list[LogRecord], offset: int) -> None:
+    """However many share a message; sequences rise, and name the message and the place in it."""
+    messages = log_messages("fingerprints", some)
+    stored = [Stored(offset + 2 * number, message.value) for number, (message, _) in enumerate(messages)]
+    read = numbered(stored)
+    assert [record for _, record in read] == some
+    assert [sequence for sequence, _ in read] == [
+        sequence_at(offset + 2 * number, place) for number, (_, count) in enumerate(messages) for place in range(count)
+    ]
+
+
+def test_pages_and_rejected_records_share_a_message() -> None:
+    """Up to 4,096 of one topic and space, and 448 KiB; another record stands alone, at its place between them."""
+    rejected = RejectedRecord(Source("pages", 3, 43), "not JSON")
+    other_space, other_topic = replace(PAGE, space_id="2"), replace(PAGE, source=Source("de.pages", 0, 1))
+    large = replace(PAGE, prepared=replace(PAGE.prepared, evidence=bytes(100 << 10)))
+    some: list[LogRecord] = [rejected, PAGE, rejected, TimeRecord(5), PAGE, rejected, other_space, other_topic]
+    assert [count for _, count in log_messages("fingerprints", [])] == []
+    assert [count for _, count in log_messages("fingerprints", some)] == [3, 1, 2, 1, 1]
+    assert [count for _, count in log_messages("fingerprints", [rejected] * 5000)] == [4096, 904]
+    messages = log_messages("fingerprints", [large] * 9)
+    assert [count for _, count in messages] == [4, 4, 1]
+    assert all(len(message.value or b"") <= 448 << 10 for message, _ in messages)
+    with pytest.raises(ValueError, match="1 to 4,096 records, not 4,097"):
+        encode_batch([rejected] * 4097)
+
+
+BATCH: dict[str, Any] = msgspec.msgpack.decode(encode_batch([PAGE, PAGE]))
+"""The columns of a batch."""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"urls": ["u"]},
+        {"offsets": b"\0" * 8},
+        {"offsets": b"\xff" * 16},
+        {"partitions": b"\xff" * 8},
+        {"offsets": b"\0" * 15},
+        {"present": b""},
+        {"present": b"\0" * 4097},
+        {"evidence": b"S"},
+        {"evidence_ends": b"\x12\0\0\0\x09\0\0\0"},
+        {"evidence_ends": b"\x20\0\0\0\x12\0\0\0"},
+        {"keys": b"1" * 4000, "keys_ends": b"\2\0\0\0\xa0\x0f\0\0"},
+        {"titles": ["a", 5]},
+        {"topic": None},
+    ],
+    ids=str,
+)
+def test_a_batch_that_does_not_fit_together_has_no_effect(change: dict[str, Any]) -> None:
+    """All of it is one unreadable record: half of a batch would leave its pages without a verdict, unseen."""
+    value = msgspec.msgpack.encode(BATCH | change)
+    assert list(map(type, decode(value))) == [UnreadableRecord]
+
+
+@given(st.binary(max_size=300), st.integers(0, 600))
+def test_no_bytes_raise_another_error_than_they_should(noise: bytes, at: int) -> None:
+    """Whatever is written into a batch, it is a batch, no record, or of another version."""
+    value = bytearray(encode_batch([PAGE, PAGE]))
+    value[at : at + len(noise)] = noise
+    try:
+        read = decode(bytes(value))
+    except StateError:
+        return
+    assert all(isinstance(record, PageRecord | RejectedRecord | UnreadableRecord) for record in read)
+
+
+def test_unknown_flags_are_no_error() -> None:
+    """A later writer may say more of a page."""
+    value = msgspec.msgpack.encode(BATCH | {"present": b"\xef\x0f"})
+    assert decode(value) == [PAGE, PAGE]
+    assert set(BatchColumns.__struct_fields__) | {"kind"} == BATCH.keys()
 
 
 def test_a_large_page_does_not_make_its_record_large() -> None:
@@ -178,26 +318,32 @@ def test_a_large_page_does_not_make_its_record_large() -> None:
 def test_a_lone_surrogate_does_not_stop_the_stream() -> None:
     """UTF-8 cannot encode one; a page with one in its title is written with a question mark."""
     page = replace(PAGE.prepared.page, title="a\ud800b")
-    read = decode(encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page))))
+    (read,) = decode(encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page))))
     assert isinstance(read, PageRecord)
     assert read.prepared.page.title == "a?b"
     assert read.prepared.evidence == PAGE.prepared.evidence
 
 
 def policy_value(
-    rule: str = '{"conditions":[{"body":3}]}', action: str = "drop", layout: str = '{"slots":8,"window":9}'
+    rule: str = '{"conditions":[{"body":3}]}',
+    action: str = "drop",
+    layout: str = '{"slots":8,"window":9}',
+    version: int = 3,
 ) -> bytes:
     """A policy record."""
-    return f'{{"kind":"policy","v":2,"rule":{rule},"action":"{action}","space":"s","layout":{layout}}}'.encode()
+    return f'{{"kind":"policy","v":{version},"rule":{rule},"action":"{action}","space":"s","layout":{layout}}}'.encode()
 
 
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (b'{"kind":"page","v":3,"topic":{"name":"pages"}}', "version 3, this twinsieve reads 2: update"),
-        (b'{"kind":"page","v":1,"topic":"pages"}', "version 1, this twinsieve reads 2: start a new log"),
-        (b'{"kind":"merge","v":2}', "of kind 'merge', this twinsieve knows page, rejected"),
+        (b'{"kind":"page","v":4,"topic":{"name":"pages"}}', "version 4, this twinsieve reads 3: update"),
+        (b'{"kind":"page","v":2,"topic":{"name":"pages"}}', "version 2, this twinsieve reads 3: make a new set"),
+        (b'{"kind":"page","v":1,"topic":"pages"}', "version 1, this twinsieve reads 3: start a new log"),
+        (b'{"kind":"merge","v":3}', "of kind 'merge', this twinsieve knows pages, page, rejected"),
         (b'{"kind":"merge","v":9}', "version 9"),
+        (msgspec.msgpack.encode({"kind": "pages", "v": 4}), "version 4, this twinsieve reads 3: update"),
+        (msgspec.msgpack.encode({"kind": "merge", "v": 3}), "of kind 'merge'"),
         (policy_value(rule='{"conditions":[]}'), "cannot be read"),
         (policy_value(rule='{"conditions":[{"body":3,"x":1}]}'), "update"),
         (policy_value(action="burn"), "cannot be read"),
@@ -217,22 +363,23 @@ def test_a_record_of_another_version_and_an_unreadable_policy_are_refused(value:
     "value",
     [
         b'{"kind":"retraction","url":"https://a.example/"}',
-        PAGE_VALUE.replace(b'"0000000000000005"', b'"xyz"'),
-        PAGE_VALUE.replace(b'"offset":42', b'"offset":"42"'),
-        PAGE_VALUE.replace(b'"offset":42', b'"offset":-1'),
-        b'{"kind":"expired","v":2,"topic":"pages","partition":0,"offset":5,"end":5}',
-        b'{"kind":"expired","v":2,"topic":"pages","partition":0,"offset":5,"end":9000000000000000000}',
-        b'{"kind":"unwritten","v":2,"sequences":[3,-1]}',
-        b'{"kind":"unwritten","v":2,"sequences":[1e400]}',
+        PAGE_VALUE.replace(b'"v":2', b'"v":3'),
+        b'{"kind":"expired","v":3,"topic":"pages","partition":0,"offset":5,"end":5}',
+        b'{"kind":"expired","v":3,"topic":"pages","partition":0,"offset":-1,"end":5}',
+        b'{"kind":"expired","v":3,"topic":"pages","partition":0,"offset":5,"end":9000000000000000000}',
+        b'{"kind":"unwritten","v":3,"sequences":[3,-1]}',
+        b'{"kind":"unwritten","v":3,"sequences":[1e400]}',
         b"hello",
         b"\xff\xfe",
+        b"\x81",
+        b"\x91" * 10**6,
         b"[" * 10**6,
         b"",
     ],
 )
 def test_a_message_that_is_no_record_is_read_as_one_without_effect(value: bytes) -> None:
     """Whoever wrote it stops no reader, and all readers agree that it changes nothing."""
-    assert isinstance(decode(value), UnreadableRecord)
+    assert list(map(type, decode(value))) == [UnreadableRecord]
 
 
 def test_every_bound_of_a_profile_can_be_logged() -> None:
@@ -243,4 +390,4 @@ def test_every_bound_of_a_profile_can_be_logged() -> None:
     rule = parse_profile(block[1].replace("words_distance = 7", "words_distance = 7\nbody_distance = 9"))
     record = PolicyRecord(Policy(rule, Action.FLAG, "space-1"), False, None)
     assert rule.verified[0].body_distance == 9
-    assert decode(encode(record)) == record
+    assert decode(encode(record)) == [record]

@@ -60,7 +60,7 @@ def test_the_largest_page_fits_the_log_and_the_verdicts(url: str) -> None:
     record = PageRecord(SOURCE, prepared, "twinsieve-934408f2f662")
     message = log_message(SOURCE.topic, record)
     assert batch_bytes(message) <= EVENT_MESSAGE_BYTES
-    read_again = decode(message.value or b"")
+    (read_again,) = decode(message.value or b"")
     assert isinstance(read_again, PageRecord)
     assert read_again.prepared.page.url == url
     verdict = Verdict(

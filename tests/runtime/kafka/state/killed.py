@@ -44,7 +44,7 @@ def records_of(seed: int) -> list[LogRecord]:
 
 def run(folder: Path, log: ListLog) -> None:
     """Restore the folder, with a snapshot now and then."""
-    restore_module._BATCH_RECORDS = BATCH  # more instants to be killed at
+    restore_module.MESSAGES_AT_ONCE = BATCH  # more instants to be killed at
     with LocalState.open(folder, snapshot_every=SNAPSHOT_EVERY) as local:
         restore(local, log, {})
         os.kill(os.getpid(), signal.SIGKILL)

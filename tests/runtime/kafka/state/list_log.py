@@ -7,7 +7,7 @@ from dedup_service.core.log_records import LogRecord, PageRecord, Policy, Policy
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.messages.log_record import encode
+from dedup_service.runtime.kafka.messages.log_record import encode, log_messages
 from tests.runtime.embedded.prepared import SPACE_ID, prepared
 
 
@@ -20,10 +20,16 @@ class Stored:
 
 
 class ListLog:
-    """Records at every second offset; the other offsets, including the last, are transaction markers."""
+    """Messages at every second offset; the other offsets, including the last, are transaction markers.
 
-    def __init__(self, records: Sequence[LogRecord]) -> None:
-        self.records = [Stored(2 * number, encode(record)) for number, record in enumerate(records)]
+    together: whether pages that follow each other are in one message.
+    """
+
+    def __init__(self, records: Sequence[LogRecord], *, together: bool = False) -> None:
+        values = [encode(record) for record in records]
+        if together:
+            values = [message.value or b"" for message, _ in log_messages("fingerprints", records)]
+        self.records = [Stored(2 * number, value) for number, value in enumerate(values)]
         self.position = 0
         self.read_singly: list[int] = []
 

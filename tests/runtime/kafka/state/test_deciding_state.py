@@ -36,7 +36,7 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, P
 rules = st.sampled_from([rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 8, 64]), window=st.integers(1, 9999))
 keeps = st.sampled_from([KEEP_ALL, Keep(max_pages=3), Keep(max_age_minutes=60), Keep.parse("9,1d")])
-policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text(), layouts, keeps)
+policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text(), layouts, keeps, keeps)
 words = st.integers(0, (1 << 64) - 1)
 entries = st.builds(
     Entry,
@@ -110,6 +110,7 @@ STATE = ReplicaState(
         "space",
         IndexLayout(slots=2, window=3),
         Keep(max_pages=10),
+        Keep(max_pages=20),
     ),
     policy_sequence=5,
     seen={("pages", 0): b"s"},
@@ -142,8 +143,8 @@ BOUNDS = (
     "combined",
 )
 ROW = {"name": "row", "least_letters": 160, "jaccard": 0.5, **dict.fromkeys(BOUNDS)}
-VERSION_4: dict[str, Any] = {
-    "version": 4,
+VERSION_5: dict[str, Any] = {
+    "version": 5,
     "memory": {
         "replica": {
             "sequence": 9,
@@ -160,6 +161,7 @@ VERSION_4: dict[str, Any] = {
                 "space_id": "space",
                 "layout": {"slots": 2, "window": 3},
                 "keep": {"max_pages": 10, "max_age_minutes": None},
+                "lowered": {"max_pages": 20, "max_age_minutes": None},
             },
             "policy_sequence": 5,
             "seen": {("pages", 0): b"s"},
@@ -200,9 +202,9 @@ VERSION_4: dict[str, Any] = {
 }
 
 
-def test_version_4_stays_as_it_is() -> None:
+def test_version_5_stays_as_it_is() -> None:
     """Fields keep the names that they were first written with, whatever the classes call them now."""
-    value = msgspec.msgpack.encode(VERSION_4)
+    value = msgspec.msgpack.encode(VERSION_5)
     assert encode_deciding_state(STATE, PendingOutcomes(PENDING, {("pages", 0): 4})) == value
     decoded = decode_deciding_state(value)
     assert (decoded.replica, dict(decoded.pending), decoded.written) == (STATE, PENDING, {("pages", 0): 4})
@@ -217,13 +219,15 @@ def test_a_state_without_later_fields_is_read() -> None:
 
 def test_a_state_from_before_expiry_keeps_all() -> None:
     """Neither its policy has bounds, nor its decider anything that expired."""
-    value = deepcopy(VERSION_4)
+    value = deepcopy(VERSION_5)
     decider = msgspec.msgpack.decode(value["memory"]["decider"])
-    del decider["expiry"], value["memory"]["replica"]["policy"]["keep"]
+    policy = value["memory"]["replica"]["policy"]
+    del decider["expiry"], policy["keep"], policy["lowered"]
     value["memory"]["decider"] = msgspec.msgpack.encode(decider)
     replica = decode_deciding_state(msgspec.msgpack.encode(value)).replica
     assert replica.policy is not None
-    assert (replica.policy.keep, replica.decider.expiry) == (KEEP_ALL, ExpiryState())
+    assert (replica.policy.keep, replica.policy.lowered) == (KEEP_ALL, KEEP_ALL)
+    assert replica.decider.expiry == ExpiryState()
 
 
 @pytest.mark.parametrize("decider", [b"", b"rubbish", msgspec.msgpack.encode({"version": 2}), None])
@@ -237,15 +241,15 @@ def test_a_state_without_that_of_its_decider_is_refused(decider: bytes | None) -
         decode_deciding_state(msgspec.msgpack.encode(value))
 
 
-@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 4}), b"\x80"])
+@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 5}), b"\x80"])
 def test_other_bytes_are_refused(value: bytes) -> None:
     """Bytes that are not a deciding state raise one error, whatever is wrong with them."""
     with pytest.raises(UnreadableDecidingStateError):
         decode_deciding_state(value)
 
 
-@pytest.mark.parametrize("version", [1, 3, 9])
+@pytest.mark.parametrize("version", [1, 4, 9])
 def test_another_version_is_named(version: int) -> None:
     """It is refused, naming both versions, before its content is decoded."""
-    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 4"):
+    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 5"):
         decode_deciding_state(msgspec.msgpack.encode({"version": version, "memory": "otherwise"}))

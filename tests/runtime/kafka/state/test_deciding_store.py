@@ -9,8 +9,8 @@ import pytest
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import LogRecord, RetractionRecord
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.core.log_records import LogRecord, RetractionRecord, sequence_at
+from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.state.deciding_store import DecidingStore
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
@@ -42,8 +42,7 @@ def damage_evidence(folder: Path) -> None:
 
 def apply(replica: Replica, record: LogRecord) -> None:
     """Apply one more record, as it is read from the log."""
-    (stored,) = ListLog([record]).records
-    replica.apply_many([(replica.sequence + 2, decode(stored.value))])
+    replica.apply_many([(replica.sequence + 2, read) for read in decode(encode(record))])
 
 
 def test_damage_found_while_deciding_builds_the_folder_again(
@@ -61,7 +60,7 @@ def test_damage_found_while_deciding_builds_the_folder_again(
     with caplog.at_level(logging.WARNING):
         assert run(tmp_path, ListLog(log), keep=True) == fresh(tmp_path_factory, log)
     assert "a file of it is damaged" in caplog.text
-    assert read_manifest(tmp_path / PAGES_FOLDER).sequence == 2 * len(PAGES)
+    assert read_manifest(tmp_path / PAGES_FOLDER).sequence == sequence_at(2 * len(PAGES))
 
 
 def test_a_damaged_rest_of_the_state_builds_the_folder_again(
@@ -154,8 +153,9 @@ def test_readers_and_the_deciding_thread_do_not_disturb_each_other(tmp_path: Pat
         number = 40
         while number < 140 or not (enough.is_set() or failures):
             apply(state.replica, page(number, f"u{number % 90}", number))
+            local.pages.note_applied(1)
             local.pages.step()
-            if local.pages.due(state.replica.sequence):
+            if local.pages.due:
                 local.take_snapshot(state.replica, state.pending_outcomes, state.tail)
             number += 1
     for thread in threads:

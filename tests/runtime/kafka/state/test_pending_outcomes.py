@@ -1,8 +1,9 @@
 """Outcomes that wait for their pages."""
 
 from dedup_service.core.decision.replica import Outcome
-from dedup_service.core.log_records import Source
+from dedup_service.core.log_records import RejectedRecord, Source
 from dedup_service.core.verdict import Action, Verdict, VerdictKind
+from dedup_service.runtime.kafka.messages.page_batch import decode_columns, encode_batch
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 
 
@@ -91,6 +92,18 @@ def test_outcomes_of_a_range_come_in_order() -> None:
     assert outcomes.between(Source("pages", 2, 0), 10) == []
 
 
+def test_the_next_pending_outcome_of_a_partition_is_found() -> None:
+    """However far it is, and whatever was written between."""
+    outcomes = PendingOutcomes()
+    for offset in (3, 5, 5000):
+        outcomes.add(outcome(offset))
+    outcomes.add(outcome(4, partition=1))
+    assert [outcomes.next_after(Source("pages", 0, offset)) for offset in (0, 3, 5, 5000)] == [3, 5, 5000, None]
+    outcomes.forget(Source("pages", 0, 3))
+    assert outcomes.next_after(Source("pages", 0, 0)) == 5
+    assert outcomes.next_after(Source("pages", 2, 0)) is None
+
+
 def test_a_later_outcome_of_the_same_partition_is_known() -> None:
     """It stays known once it is written: the log has the records of a partition in order."""
     outcomes = PendingOutcomes()
@@ -99,3 +112,16 @@ def test_a_later_outcome_of_the_same_partition_is_known() -> None:
     assert outcomes.has_later(Source("pages", 0, 4))
     assert not outcomes.has_later(Source("pages", 0, 5))
     assert not outcomes.has_later(Source("pages", 1, 4))
+
+
+def test_outcomes_are_wanted_as_they_would_be_added() -> None:
+    """Those of records that are not known to be written, of the topic whose outputs are written here."""
+    sources = [Source("pages", partition, offset) for offset in range(5) for partition in (0, 1)]
+    records = decode_columns(encode_batch([RejectedRecord(source, "no page") for source in sources]))
+    written = {("pages", 0): 3}
+    outcomes, others = PendingOutcomes(written=written, topic="pages"), PendingOutcomes(topic="other.pages")
+    wanted = [source for source, is_wanted in zip(sources, outcomes.wanted(records), strict=True) if is_wanted]
+    for source in sources:
+        outcomes.add(outcome(source.offset, partition=source.partition))
+    assert wanted == [source for source in sources if outcomes.get(source) is not None]
+    assert not any(others.wanted(records))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.replica import ReplicaState
+from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
     LogRecord,
@@ -21,18 +21,21 @@ from dedup_service.core.log_records import (
     RetractionRecord,
     Source,
     TimeRecord,
+    sequence_at,
 )
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.events import RestoreEvent
+from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.state import restore as restore_module
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
-from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 from dedup_service.runtime.store.errors import StoreFullError
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
+from tests.page_names import NamesInMemory
 
 from .list_log import ListLog, first, page
 
@@ -98,6 +101,24 @@ records = st.lists(
     ),
     max_size=25,
 )
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records, st.integers(0, 13))
+def test_messages_of_many_records_are_applied_record_by_record(
+    tmp_path_factory: pytest.TempPathFactory, some: list[LogRecord], written: int
+) -> None:
+    """State and pending outcomes are those of a replica that applied every record by itself."""
+    log = ListLog([first(), *some], together=True)
+    replica, pending = Replica(NamesInMemory()), PendingOutcomes(written={("pages", 0): written})
+    for sequence, record in numbered(log.records):
+        outcome = replica.apply(sequence, record)
+        if outcome is not None:
+            pending.add(outcome)
+    restored = run(tmp_path_factory.mktemp("together"), log, written=written)
+    assert restored.state == replica.state()
+    assert restored.entries == list(replica.rows().entries())
+    assert restored.pending == dict(pending.items())
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -226,18 +247,18 @@ def test_a_log_shorter_than_the_snapshot_is_refused(tmp_path: Path, monkeypatch:
     run(tmp_path, ListLog(SOME), keep=True)
     with pytest.raises(StateError, match=r"snapshot at 40, the log ends at 20"):
         run(tmp_path, ListLog(SOME[:10]))
-    assert read_manifest(pages_folder(tmp_path)).sequence == 40
+    assert read_manifest(pages_folder(tmp_path)).sequence == sequence_at(40)
 
 
 def test_a_log_that_differs_from_the_snapshot_is_read_from_the_start(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the log has another record at the snapshot's sequence, the log decides, names included."""
+    """If the log has another message at the snapshot's end, the log decides, names included."""
     run(tmp_path, ListLog([*SOME, page(20, "one", 50)]), keep=True)
     other = [*SOME, page(20, "other", 60), page(21, "copy", 60)]
     with caplog.at_level(logging.WARNING):
         assert run(tmp_path, ListLog(other)) == fresh(tmp_path_factory, other)
-    assert "another record at its sequence 42" in caplog.text
+    assert "another message at its offset 42" in caplog.text
 
 
 def test_an_empty_log_gives_an_empty_state(tmp_path: Path) -> None:
@@ -258,7 +279,7 @@ def test_a_restore_can_be_stopped(tmp_path: Path) -> None:
 
 def test_it_ends_early_at_too_many_pending_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unwritten outcomes stay bounded; reading on from the position is the rest of the restore."""
-    monkeypatch.setattr(restore_module, "_BATCH_RECORDS", 4)
+    monkeypatch.setattr(restore_module, "MESSAGES_AT_ONCE", 4)
     log = ListLog(SOME)
     with LocalState.open(tmp_path) as local:
         restored = restore(local, log, {}, max_waiting=7)
@@ -268,7 +289,7 @@ def test_it_ends_early_at_too_many_pending_outcomes(tmp_path: Path, monkeypatch:
 
 def test_a_restore_that_ends_early_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its policy is that of there: only a reader that has come to `end` may compare it with another."""
-    monkeypatch.setattr(restore_module, "_BATCH_RECORDS", 4)
+    monkeypatch.setattr(restore_module, "MESSAGES_AT_ONCE", 4)
     later = replace(first().policy, action=Action.DROP)
     log = ListLog([*SOME, PolicyRecord(later)])
     with LocalState.open(tmp_path) as local:
@@ -285,15 +306,15 @@ def test_progress_ends_with_the_total(tmp_path: Path) -> None:
     with LocalState.open(tmp_path) as local:
         restore(local, ListLog(SOME), {}, progress=events.append)
     assert [event.done for event in events] == [False] * (len(events) - 1) + [True]
-    assert (events[-1].records, events[-1].total) == (42, 42)
+    assert (events[-1].messages, events[-1].total) == (42, 42)
 
 
 def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long restore takes snapshots, so that a kill does not make it start again from the beginning."""
-    monkeypatch.setattr(restore_module, "_BATCH_RECORDS", 5)
+    monkeypatch.setattr(restore_module, "MESSAGES_AT_ONCE", 5)
     with LocalState.open(tmp_path, snapshot_every=10) as local:
         restore(local, ListLog(SOME), {})
-    assert 10 <= read_manifest(pages_folder(tmp_path)).sequence <= 40
+    assert sequence_at(10) <= read_manifest(pages_folder(tmp_path)).sequence <= sequence_at(40)
 
 
 def test_a_snapshot_that_cannot_be_written_ends_the_use_of_the_folder(
@@ -312,7 +333,7 @@ def test_a_snapshot_that_cannot_be_written_ends_the_use_of_the_folder(
             local.pages.step()
     assert "no snapshot in" in caplog.text
     (pages_folder(tmp_path) / "manifest.tmp").rmdir()
-    assert read_manifest(pages_folder(tmp_path)).sequence == 16
+    assert read_manifest(pages_folder(tmp_path)).sequence == sequence_at(16)
     assert run(tmp_path, ListLog(SOME)) == fresh(tmp_path_factory, SOME)
 
 

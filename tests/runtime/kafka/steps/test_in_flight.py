@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,7 +79,7 @@ def test_chunks_are_limited_in_records_and_bytes() -> None:
     in_flight.put([*records(P0, 0, 1, 1000), *records(P0, 1, 3, 150)])
     in_flight.put(records(P0, 3, 6, 150))
     in_flight.start(workers.submit, 1.0)
-    assert [[m.offset for m in messages] for messages, _ in workers.tasks] == [[0], [1, 2], [3, 4]]
+    assert [[m.offset for m in messages] for messages, _ in workers.tasks] == [[0], [1, 2], [3, 4], [5]]
 
 
 def test_what_is_in_flight_is_what_is_counted() -> None:
@@ -107,6 +108,22 @@ def test_workers_have_a_limited_number_of_chunks() -> None:
     workers.answer(0)
     in_flight.start(workers.submit, 1.0)
     assert len(workers.tasks) == 4
+
+
+def test_workers_have_many_small_chunks() -> None:
+    """As much work as in full ones: pages that come a few at a time from many partitions keep the workers busy, too."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    partitions = [TopicPartition("pages", number) for number in range(40)]
+    for partition in partitions:
+        in_flight.put(records(partition, 0, 1))
+    in_flight.start(workers.submit, 1.0)
+    assert sum(len(messages) for messages, _ in workers.tasks) == 3 * LIMITS.chunk_records
+    assert in_flight.waiting == 40 - 3 * LIMITS.chunk_records
+    empty, idle = InFlight(replace(LIMITS, chunk_records=4_000)), Workers()
+    for partition in partitions:
+        empty.put(records(partition, 0, 1))
+    empty.start(idle.submit, 1.0)
+    assert len(idle.tasks) == 8 * LIMITS.started
 
 
 def test_dropped_chunks_are_never_ready() -> None:

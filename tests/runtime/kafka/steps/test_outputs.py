@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.log_records import Source
 from dedup_service.core.size_limits import (
     EVENT_MESSAGE_BYTES,
     MAX_HEADERS,
@@ -21,7 +22,7 @@ from dedup_service.core.size_limits import (
 from dedup_service.runtime.kafka.messages.headers import source_in
 from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES, size_problem
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
-from dedup_service.runtime.kafka.steps.outputs import Form, outputs_of
+from dedup_service.runtime.kafka.steps.outputs import Form, lost_output, outputs_of, verdict_output
 from dedup_service.runtime.kafka.topics import Topics
 from tests.runtime.kafka.messages.batches import CODECS, batch_bytes
 
@@ -175,3 +176,30 @@ def test_a_dead_letter_is_the_record_unchanged() -> None:
     assert (letter.key, letter.value) == (b"k", None)
     (letter,) = outputs_of(TOPICS, replace(plain, key=None, value=None), REJECTED)
     assert (letter.key, letter.value) == (None, b"")
+
+
+def test_a_page_that_stays_in_pages_has_its_verdict_alone() -> None:
+    """The same message as where the page is passed on; a dead letter with its place if the topic refuses it."""
+    record = Consumed()
+    source = Source(record.topic, record.partition, record.offset)
+    assert verdict_output(TOPICS, source, PAGE) == next(outputs_of(TOPICS, record, PAGE))
+    letter = verdict_output(TOPICS, source, PAGE, Form.DEAD_LETTER, "too large")
+    assert (letter.topic, letter.value, source_in(letter.headers)) == (TOPICS.dlq, None, source)
+    assert dict(letter.headers)["twinsieve.error"] == b"the verdict was not written: too large"
+
+
+@pytest.mark.parametrize("outcome", [PAGE, replace(REJECTED, value=b"not a page in JSON")])
+def test_the_dead_letter_of_a_deleted_record_says_so(outcome: PendingOutcome) -> None:
+    """It has no content, so a person must read why; of a rejected record, what was wrong with it, too."""
+    message = lost_output(TOPICS, Source("p", 0, 7), outcome)
+    error = dict(message.headers)["twinsieve.error"].decode()
+    assert (message.topic, message.value) == (TOPICS.dlq, None)
+    assert "deleted before it could be" in error
+    assert outcome.kind is not None or error.endswith("not a page in JSON")
+
+
+def test_the_dead_letter_of_records_that_nobody_read_says_it_once() -> None:
+    """Its reason is that they were deleted; a person does not read it twice."""
+    reason = b"300 records up to offset 349 were deleted before they were read"
+    message = lost_output(TOPICS, Source("p", 0, 50), replace(REJECTED, value=reason, key=b"", end=350))
+    assert dict(message.headers)["twinsieve.error"] == reason

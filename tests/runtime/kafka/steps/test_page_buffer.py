@@ -53,6 +53,18 @@ def test_written_pages_leave_and_others_stay() -> None:
     assert (buffer.records, buffer.size_bytes) == (1, 4 + OVERHEAD_BYTES)
 
 
+def test_pages_of_a_partition_that_has_gone_are_done() -> None:
+    """It may move to another process while its transaction is committed, and come back, before that is known."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    buffer.put([Consumed(0, 1), Consumed(1, 1), Consumed(1, 2)])
+    ready = buffer.ready(outcomes((0, 1), (1, 1)), 10, 1 << 20)
+    buffer.end(0)
+    buffer.begin(1, 1)
+    buffer.put([Consumed(1, 1), Consumed(1, 2)])
+    buffer.done(ready)
+    assert offsets(buffer, outcomes(*EVERY)) == [(1, 2)]
+
+
 def test_a_page_read_twice_is_buffered_once() -> None:
     """It does not matter to which offset the consumer was reset."""
     buffer = PageBuffer("pages", 100, 1 << 20)

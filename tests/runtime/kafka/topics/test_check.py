@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.size_limits import PAGE_MESSAGE_BYTES
-from dedup_service.runtime.kafka.topics import Layout, Topics, plan_for, problems_of
+from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, plan_for, problems_of
 from dedup_service.runtime.kafka.topics.check import TopicDescription
 from dedup_service.runtime.kafka.topics.plan import least_message_bytes
 
@@ -79,6 +79,14 @@ def test_topics_as_they_are_created_have_no_fault(page_bytes: int, partitions: i
     plans = plan_for(topics, Layout(partitions=partitions, max_page_bytes=page_bytes))
     made = [TopicDescription(p.name, p.partitions, p.replication, 0, 0, p.settings) for p in plans]
     assert problems_of(made, topics) == []
+
+
+def test_topics_that_pages_are_passed_on_to_are_needed_only_for_that() -> None:
+    """A service that writes verdicts alone does without them, and they are not created for it."""
+    plans = plan_for(TOPICS, Layout(outputs=OutputMode.VERDICTS))
+    made = [TopicDescription(p.name, p.partitions, p.replication, 0, 0, p.settings) for p in plans]
+    assert problems_of(made, TOPICS, OutputMode.VERDICTS) == []
+    assert [problem.topic for problem in problems_of(made, TOPICS)] == [TOPICS.unique, TOPICS.duplicate]
 
 
 def test_offsets_that_would_be_deleted_are_a_fault() -> None:

@@ -1,0 +1,65 @@
+"""Pages of a batch that were announced together, and how far deciding them is."""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dedup_service.core.decision.entry_rows import BODY_HASH, INDEXED
+from dedup_service.core.decision.host_text import LearnedPages
+from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.evidence.packed import term_bytes
+
+__all__ = ["AnnouncedPages"]
+
+_JUDGED = np.uint8(BODY_HASH | INDEXED)
+
+
+@dataclass(slots=True)
+class AnnouncedPages:
+    """Sequences, hashes of URLs and hosts, and what hosts' text needs, of pages in their order.
+
+    unjudged: numbers of those that cannot be judged, ascending. page: number of the present one. done: how many are
+    decided. learned: from how many of them was learned.
+    """
+
+    sequences: list[int]
+    urls: list[int]
+    hosts: list[int]
+    learnable: LearnedPages
+    unjudged: list[int]
+    page: int = -1
+    done: int = 0
+    learned: int = 0
+
+    @classmethod
+    def of(cls, columns: PageColumns) -> Self:
+        """Return pages of which none is decided."""
+        evidence, rows = columns.evidence, columns.rows
+        terms = [term_bytes(*pair) for pair in zip(columns.packed, evidence.counts.tolist(), strict=True)]
+        learnable = LearnedPages.of(rows["host"], terms, columns.keys, evidence.sentences, evidence.counts)
+        unjudged = np.flatnonzero((rows["flags"] & _JUDGED) != _JUDGED).tolist()
+        return cls(rows["sequence"].tolist(), rows["url_hash"].tolist(), rows["host"].tolist(), learnable, unjudged)
+
+    @property
+    def judged_behind(self) -> int:
+        """How many pages behind the present one can be judged, up to the first that cannot."""
+        behind = self.page + 1
+        place = bisect_left(self.unjudged, behind)
+        return (self.unjudged[place] if place < len(self.unjudged) else len(self.sequences)) - behind
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is no page behind the present one."""
+        return self.page + 1 == len(self.sequences)
+
+    @property
+    def url(self) -> int:
+        """Hash of the present page's URL."""
+        return self.urls[self.page]
+
+    @property
+    def host(self) -> int:
+        """Hash of the present page's host."""
+        return self.hosts[self.page]

@@ -1,0 +1,199 @@
+"""Input records of the log in columns: what a message with many pages is, without an object for each page.
+
+    columns[2:5], columns.take([0, 3])      # the same of some records
+    columns.prepared(2), columns.record(2)  # one of them as a value
+
+Most pages of a log are new, and all that happens to a new page is done for many at once, from arrays. Values are made
+for the others alone, when somebody asks for them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+
+__all__ = ["BODY", "BODY_HASH", "REJECTED", "TEXT_HASH", "WORDS", "LogPart", "PagesInColumns", "RecordColumns"]
+
+WORDS, BODY, BODY_HASH, TEXT_HASH, REJECTED = 1, 2, 4, 8, 16
+"""Flags of a record: which hashes a page has, and that a record is not a page. They are on the wire."""
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordColumns:
+    """n input records of one topic in the order of the log; the pages among them are of one space.
+
+    sequences: int64[n]. partitions, offsets: the places of the input records. present: uint8[n], flags. words …
+    text_hashes: uint64[n], 0 where there is none. ids … reasons: as in `Page` and `PreparedPage`; of a record that is
+    not a page, `reasons` has the problem, and the other columns nothing.
+    """
+
+    topic: str
+    space_id: str
+    sequences: npt.NDArray[np.int64]
+    partitions: list[int]
+    offsets: list[int]
+    present: npt.NDArray[np.uint8]
+    words: Hashes
+    bodies: Hashes
+    body_hashes: Hashes
+    text_hashes: Hashes
+    urls: list[str]
+    ids: list[str]
+    canonical_urls: list[str]
+    claimed_urls: list[str | None]
+    titles: list[str]
+    reasons: list[str | None]
+    evidence: list[bytes]
+    keys: list[bytes]
+
+    @classmethod
+    def joined(cls, parts: Sequence["RecordColumns"]) -> "RecordColumns":
+        """Return the records of several, one after the other; all are of one topic and space."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            parts[0].topic,
+            parts[0].space_id,
+            np.concatenate([part.sequences for part in parts]),
+            [value for part in parts for value in part.partitions],
+            [value for part in parts for value in part.offsets],
+            np.concatenate([part.present for part in parts]),
+            np.concatenate([part.words for part in parts]),
+            np.concatenate([part.bodies for part in parts]),
+            np.concatenate([part.body_hashes for part in parts]),
+            np.concatenate([part.text_hashes for part in parts]),
+            [value for part in parts for value in part.urls],
+            [value for part in parts for value in part.ids],
+            [value for part in parts for value in part.canonical_urls],
+            [value for part in parts for value in part.claimed_urls],
+            [value for part in parts for value in part.titles],
+            [value for part in parts for value in part.reasons],
+            [value for part in parts for value in part.evidence],
+            [value for part in parts for value in part.keys],
+        )
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.urls)
+
+    def __getitem__(self, part: slice) -> "RecordColumns":
+        return RecordColumns(
+            self.topic,
+            self.space_id,
+            self.sequences[part],
+            self.partitions[part],
+            self.offsets[part],
+            self.present[part],
+            self.words[part],
+            self.bodies[part],
+            self.body_hashes[part],
+            self.text_hashes[part],
+            self.urls[part],
+            self.ids[part],
+            self.canonical_urls[part],
+            self.claimed_urls[part],
+            self.titles[part],
+            self.reasons[part],
+            self.evidence[part],
+            self.keys[part],
+        )
+
+    def take(self, places: Sequence[int]) -> "RecordColumns":
+        """Return the records at some places, ascending."""
+        rows = np.array(places, np.int64)
+        return RecordColumns(
+            self.topic,
+            self.space_id,
+            self.sequences[rows],
+            [self.partitions[place] for place in places],
+            [self.offsets[place] for place in places],
+            self.present[rows],
+            self.words[rows],
+            self.bodies[rows],
+            self.body_hashes[rows],
+            self.text_hashes[rows],
+            [self.urls[place] for place in places],
+            [self.ids[place] for place in places],
+            [self.canonical_urls[place] for place in places],
+            [self.claimed_urls[place] for place in places],
+            [self.titles[place] for place in places],
+            [self.reasons[place] for place in places],
+            [self.evidence[place] for place in places],
+            [self.keys[place] for place in places],
+        )
+
+    @property
+    def rejected(self) -> list[int]:
+        """The places of the records that are not pages."""
+        places: list[int] = np.flatnonzero(self.present & REJECTED).tolist()
+        return places
+
+    def source(self, place: int) -> Source:
+        """Return the place of an input record."""
+        return Source(self.topic, self.partitions[place], self.offsets[place])
+
+    def prepared(self, place: int) -> PreparedPage:
+        """Return a page."""
+        present = int(self.present[place])
+        words, body = int(self.words[place]), int(self.bodies[place])
+        return PreparedPage(
+            Page(
+                url=self.urls[place],
+                canonical_url=self.canonical_urls[place],
+                id=self.ids[place],
+                title=self.titles[place],
+                claimed_url=self.claimed_urls[place],
+            ),
+            Fingerprint(words if present & WORDS else None, body if present & BODY else None),
+            int(self.body_hashes[place]) if present & BODY_HASH else None,
+            self.evidence[place],
+            self.reasons[place],
+            int(self.text_hashes[place]) if present & TEXT_HASH else None,
+            self.keys[place],
+        )
+
+    def record(self, place: int) -> PageRecord | RejectedRecord:
+        """Return a record as a value."""
+        if self.present[place] & REJECTED:
+            return RejectedRecord(self.source(place), self.reasons[place] or "")
+        return PageRecord(self.source(place), self.prepared(place), self.space_id)
+
+    def records(self) -> list[PageRecord | RejectedRecord]:
+        """Return all records as values."""
+        return list(map(self.record, range(len(self))))
+
+    def numbered(self) -> Iterator[tuple[int, PageRecord | RejectedRecord]]:
+        """Yield all records as values, each with its sequence."""
+        return zip(self.sequences.tolist(), self.records(), strict=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PagesInColumns(Sequence[tuple[int, PreparedPage]]):
+    """Columns without rejected records as a batch of pages: (sequence, page), each made when it is asked for."""
+
+    columns: RecordColumns
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[int, PreparedPage]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "PagesInColumns": ...
+
+    def __getitem__(self, place: int | slice) -> "tuple[int, PreparedPage] | PagesInColumns":
+        if isinstance(place, slice):
+            return PagesInColumns(self.columns[place])
+        return int(self.columns.sequences[place]), self.columns.prepared(place)
+
+
+LogPart = RecordColumns | tuple[int, LogRecord]
+"""A part of the log: input records in columns, or any one record with its sequence."""

@@ -1,0 +1,95 @@
+"""Evidence of any kind for tests: related or not, sampled or not, empty, cut, or such as no page has."""
+
+import struct
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES
+from dedup_service.core.verdict import Distance
+
+__all__ = ["COMMON", "DISTANCES", "evidence_pairs"]
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What packed evidence has, in its order."""
+
+    letters: int
+    size: int
+    shingles: int
+    number_count: int
+    sentence_count: int
+    figures: int
+    sketch: bytes
+    sentences: tuple[int, ...]
+    terms: tuple[int, ...]
+    numbers: tuple[tuple[int, int], ...]
+    metadata: bytes
+
+    @property
+    def packed(self) -> bytes:
+        """The evidence, as `core.evidence.packed` says."""
+        counts = len(self.numbers), len(self.sentences), len(self.terms), len(self.metadata)
+        header = struct.pack(
+            "<IIIIIQBBBH",
+            self.letters,
+            self.size,
+            self.shingles,
+            self.number_count,
+            self.sentence_count,
+            self.figures,
+            *counts,
+        )
+        values, units = [value for value, _ in self.numbers], bytes(unit for _, unit in self.numbers)
+        samples = struct.pack(
+            f"<{len(self.sentences)}I{len(self.terms)}H{len(values)}H", *self.sentences, *self.terms, *values
+        )
+        return header + self.sketch + samples + units + self.metadata
+
+
+def sample(values: st.SearchStrategy[Any], most: int, *, distinct: bool) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Samples of values: ascending, as pages have them, or now and then in any order."""
+    drawn = st.one_of(st.lists(values, max_size=most, unique=distinct), st.lists(values, min_size=most, max_size=most))
+    ascending = drawn.map(lambda of: tuple(sorted(set(of) if distinct else of)))
+    return st.one_of(ascending, ascending, ascending, st.lists(values, max_size=12).map(tuple))
+
+
+COUNTS = st.one_of(st.integers(0, 300), st.sampled_from([0, 1, 63, 64, 65, 128, 129, 2**31, 2**32 - 1]))
+POOL = st.integers(0, 70).map(lambda place: place * 61_000_000 + place % 64)
+WIDE_POOL = st.integers(0, 400).map(lambda place: place * 10_000_000 + place % 64)
+SKETCHES = st.sampled_from([bytes(256), b"\x01" * 256, b"\x0f" * 200 + bytes(56), b"\xff" * 40 + b"\x01" * 216])
+FIELDS = st.builds(
+    Fields,
+    letters=COUNTS,
+    size=COUNTS,
+    shingles=COUNTS,
+    number_count=COUNTS,
+    sentence_count=COUNTS,
+    figures=st.sampled_from([0, 1, 2**64 - 1]),
+    sketch=SKETCHES,
+    sentences=st.one_of(sample(POOL, 30, distinct=True), sample(WIDE_POOL, MAX_SENTENCES, distinct=True)),
+    terms=sample(st.integers(0, 12), 8, distinct=True),
+    numbers=sample(st.tuples(st.integers(0, 30), st.integers(0, 3)), MAX_NUMBERS, distinct=False),
+    metadata=st.sampled_from([b"", b"S12345678"]),
+)
+
+
+@st.composite
+def evidence_pairs(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """Two pieces of evidence of any kind: related, unrelated, empty, or cut."""
+    one = draw(FIELDS)
+    other = draw(FIELDS)
+    for name in draw(st.sets(st.sampled_from(list(Fields.__annotations__)))):
+        other = replace(other, **{name: getattr(one, name)})
+    packed = [one.packed, other.packed]
+    if draw(st.integers(0, 9)) == 0:
+        place = draw(st.integers(0, 1))
+        packed[place] = packed[place][: draw(st.integers(0, len(packed[place])))]
+    return packed[0], packed[1]
+
+
+COMMON = st.lists(st.one_of(POOL, WIDE_POOL), max_size=40).map(lambda of: np.unique(np.array(of, np.uint32)))
+DISTANCES = st.builds(Distance, words=st.one_of(st.none(), st.integers(0, 64)), body=st.none())

@@ -1,0 +1,181 @@
+"""Compiled word boundaries, against those of the `regex` library."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.text.normalise import fold
+from dedup_service.core.text.page_text import PageText, PageTexts
+from dedup_service.core.text.segmentation import IcuSegmenter, Segmenter, UnicodeSegmenter
+from dedup_service.core.text.segmentation.word_boundaries import MAX_FLAG_LETTERS, UNSPACED, kinds_of_code_points
+
+TEXTS = sorted((Path(__file__).parents[4] / "benchmarks" / "language_texts").glob("*.toml"))
+
+BOUNDARY = regex.compile(r"(?w)\b")
+FLAGS = re.compile(f"([\U0001f1e6-\U0001f1ff]{{{MAX_FLAG_LETTERS},}})")
+UNSPACED_RUN = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Hiragana}\p{Katakana}\p{Han}]+")
+
+# Each kind of character, many of them twice: rules treat two of a kind in their own way.
+SPECIAL = (
+    "\r\n\u2028\x0b  \u3000\"'\u2019\u2018\uff07;,.:\u00b7_\u203f"  # ends of lines, spaces, quotes, middles, connectors
+    "aebE\u00c9\u0130\u2139\u24c2\U0001f170\u05d0\u05d119\u0661\u0e50"  # vowels, letters, pictographs, Hebrew, digits
+    "\u0301\ufe0f\u0e35\u00ad\u200d\u200d"  # marks, invisible characters, joiners
+    "\u30a2\u30fc\u3042\u0e01\u1000\u4e2d\U00020000"  # scripts without spaces
+    "\U0001f1e9\U0001f1ea\U0001f600\U0001f469\U0001f3fd-\ud800"  # flags, emoji, others
+)
+RUSSIAN, KOREAN, ARABIC, HINDI = "объявл\u0301", "한국어단ᄀ", "المدرسة\u064b", "हिन्दी\u093f\u094d१"
+TEXT = st.text(st.sampled_from(SPECIAL), max_size=24) | st.text(st.characters(), max_size=24)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield the text between boundaries, and long runs of letters of flags."""
+    for number, part in enumerate(FLAGS.split(text)):
+        if number % 2:
+            yield part
+        else:
+            yield from filter(None, BOUNDARY.split(part))
+
+
+def pairs(run: str) -> list[str]:
+    """Return a run of characters in overlapping pairs."""
+    return [run] if 0 < len(run) < 3 else [a + b for a, b in pairwise(run)]
+
+
+def expected(text: str) -> list[str]:
+    """Return the words of a text and the pieces between them, by the `regex` library."""
+    words: list[str] = []
+    run = ""
+    for piece in pieces(text):
+        if UNSPACED_RUN.fullmatch(piece):
+            run += piece
+            continue
+        words += [*pairs(run), piece]
+        run = ""
+    return words + pairs(run)
+
+
+def cut(text: str) -> list[str]:
+    """Return the same by the compiled loops."""
+    return UnicodeSegmenter().cut(text)
+
+
+@given(TEXT)
+def test_boundaries_are_those_of_the_library(text: str) -> None:
+    """In any text, above all of characters that rules are about."""
+    assert cut(text) == expected(text)
+
+
+def test_every_kind_meets_every_other() -> None:
+    """All pairs of special characters, and all triples between line ends and among letters."""
+    for number in (1, 2):
+        for characters in product(dict.fromkeys(SPECIAL), repeat=number):
+            assert cut("".join(characters)) == expected("".join(characters))
+    triples = map("".join, product(dict.fromkeys(SPECIAL), repeat=3))
+    for end in "\n", "a":
+        text = end.join(triples)
+        assert cut(text) == expected(text)
+
+
+def test_every_code_point_has_the_kind_that_the_library_knows() -> None:
+    """Alone on a line, after an apostrophe, among letters, numbers and kana, behind a joiner and half a flag."""
+    of_points = kinds_of_code_points().of_points
+    for start in range(0, len(of_points), 1 << 14):
+        text = "".join(
+            f"\n{each}\n'{each}\na{each}a\u05d0{each}\u05d0 1{each}1\u200d{each}\U0001f1e9{each}\u30a2{each}{each}"
+            for each in map(chr, range(start, start + (1 << 14)))
+            if each == chr(start) or start < 0x20000 or of_points[ord(each)] & (UNSPACED - 1)
+        )
+        assert cut(text) == expected(text)
+
+
+@pytest.mark.parametrize("alphabet", ["english", "straßeöü", RUSSIAN, KOREAN, ARABIC, HINDI, "\u05d0\u05d1\u05b0"])
+@given(data=st.data())
+def test_long_texts_are_cut_as_the_library_does(alphabet: str, data: st.DataObject) -> None:
+    """Words of a language with spaces, digits, marks and emoji, some 3,000 characters."""
+    words = st.text(st.sampled_from(alphabet), min_size=1, max_size=9) | st.text(st.sampled_from(SPECIAL), max_size=4)
+    few = data.draw(st.lists(words, min_size=1, max_size=20))
+    joints = data.draw(
+        st.lists(st.sampled_from([" ", "", "'", "\u2019", ".", ", ", "\n", "_"]), min_size=1, max_size=7)
+    )
+    text = "".join(few[at % len(few)] + joints[at % len(joints)] for at in range(600))
+    assert cut(text) == expected(text)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
+def test_real_sentences_are_cut_as_the_library_does(path: Path) -> None:
+    """The sentences of the language benchmark, as written and folded."""
+    lines = list(strings_of(tomllib.loads(path.read_text(encoding="utf-8"))))
+    for text in ("\n".join(lines), fold("\n".join(lines)), *lines):
+        assert cut(text) == expected(text)
+
+
+def strings_of(value: object) -> Iterator[str]:
+    """Yield the strings in tables and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from strings_of(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings_of(each)
+
+
+@given(st.lists(st.sampled_from(["\U0001f1e9" * n for n in (1, 2, 3, 63, 64, 65)]) | TEXT, max_size=6))
+def test_long_runs_of_flags_are_one_piece(parts: list[str]) -> None:
+    """64 letters of flags or more; what is before and behind is cut alone."""
+    assert cut("".join(parts)) == expected("".join(parts))
+
+
+def test_hostile_runs_take_time_in_proportion() -> None:
+    """100,000 marks, joiners, flags or quotes are cut at once: neighbours are not searched for again and again."""
+    for run in ("\u0301", "\u200d", "\U0001f1e9", "'\u0301", "1\u0301.", "\U0001f1e9\u0301", "\u30a2\u0301"):
+        text = "a" + run * 100_000 + "1"
+        assert "".join(cut(text)) == text or "\u30a2" in run
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=5))
+def test_pages_are_cut_like_single_texts(texts: list[tuple[str, str]]) -> None:
+    """Title and body of each page alone, whatever the other pages are."""
+    assert_pages_are_cut_alone(UnicodeSegmenter(), texts)
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=5))
+def test_pages_for_icu_come_between_the_others(texts: list[tuple[str, str]]) -> None:
+    """Pages with a script that ICU has a dictionary for are cut one by one, the others together, in their order."""
+    pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
+    clean = [(whole(title), whole(body)) for title, body in texts]
+    assert_pages_are_cut_alone(IcuSegmenter(UnicodeSegmenter()), clean)
+
+
+def whole(text: str) -> str:
+    """Return a text without lone surrogates."""
+    return text.encode("utf-8", "ignore").decode()
+
+
+def assert_pages_are_cut_alone(segmenter: Segmenter, texts: list[tuple[str, str]]) -> None:
+    """Compare the segments of pages with those of their titles and bodies."""
+    pages = PageTexts.of([PageText.of(title, body) for title, body in texts])
+    found = segmenter.segments_of_pages(pages)
+    parts = [part.strings() for part in found.parts()]
+    assert parts == [segmenter.cut(text) for title, body in texts for text in (body, title)]
+    assert found.segments.ends.dtype == np.int64
+    assert found.starts.tolist()[0] == 0
+
+
+def test_tables_follow_the_installed_library() -> None:
+    """All word-break properties that the library knows have a kind; one that is new fails here."""
+    of_points = kinds_of_code_points().of_points
+    characters = "".join(map(chr, range(len(of_points))))
+    others = regex.sub(r"\p{WB=Other}+", "", characters)
+    pictographs = set(regex.findall(r"\p{Extended_Pictographic}", characters))
+    for each in set(others) ^ {chr(code) for code in np.flatnonzero(of_points & (UNSPACED - 1)).tolist()}:
+        assert each in pictographs
