@@ -205,6 +205,36 @@ def test_several_inputs_are_one_stream(cli: Cli, tmp_path: Path, monkeypatch: py
     assert kept.read_bytes() == (tmp_path / "expected.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_kept_lines_of_several_files_are_lines(cli: Cli, tmp_path: Path, end: bytes) -> None:
+    """A file without a line end made one line of its last page and the next file's first one; a mark is no page."""
+    lines = [json.dumps(page(number)).encode() for number in range(6)]
+    for number, name in enumerate(("one", "two", "three")):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_bytes(b"\xef\xbb\xbf" + lines[2 * number] + b"\n" + lines[2 * number + 1] + end)
+    kept = tmp_path / "kept.jsonl"
+    assert cli("filter", *(tmp_path / f"{name}.jsonl" for name in ("one", "two", "three")), "--kept", kept).code == 0
+    again = cli("filter", kept)
+    assert (again.code, len(again.lines)) == (0, 6)
+
+
+@pytest.mark.parametrize("packed", [(False, True, False), (True, False, True), (False, False, False)])
+def test_kept_records_of_several_warc_files_are_a_warc_file(cli: Cli, tmp_path: Path, packed: tuple[bool, ...]) -> None:
+    """Compressed or not, with what separates a record from the next one, or without."""
+    names = []
+    for number, is_packed in enumerate(packed):
+        records = [
+            response(2 * number + at, f"https://a.example/{number}/{at}", html(2 * number + at)) for at in (1, 2)
+        ]
+        plain = b"".join(map(gzip.decompress, records)).removesuffix(b"\r\n\r\n")
+        names.append(tmp_path / f"{number}.warc{'.gz' * is_packed}")
+        names[-1].write_bytes(b"".join(records) if is_packed else plain)
+    kept = tmp_path / "kept.warc"
+    assert cli("filter", *names, "--kept", kept).code == 0
+    again = cli("filter", kept)
+    assert (again.code, len(again.lines), again.err.count("twinsieve: ")) == (0, 6, 0)
+
+
 def test_bad_records_name_their_input(cli: Cli, tmp_path: Path) -> None:
     """On stderr and in the errors file; its lines are counted for each input."""
     for name in ("one", "two"):
