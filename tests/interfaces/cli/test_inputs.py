@@ -7,6 +7,8 @@ import pty
 import re
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import brotli
@@ -144,13 +146,17 @@ def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
         command, stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     )
     os.close(theirs)
-    out, _ = process.communicate(timeout=120)
     shown = bytearray()
-    try:
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    except OSError:  # how Linux says that the other side of a terminal is closed
-        pass
+
+    def read() -> None:
+        with suppress(OSError):  # how Linux says that the other side of a terminal is closed
+            while chunk := os.read(ours, 65536):
+                shown.extend(chunk)
+
+    reader = threading.Thread(target=read)  # while it runs: a terminal takes some KiB, then its writer waits
+    reader.start()
+    out, _ = process.communicate(timeout=240)
+    reader.join()
     os.close(ours)
     assert process.returncode == 0
     assert len([json.loads(line) for line in out.splitlines()]) == 600
