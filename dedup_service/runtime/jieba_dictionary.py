@@ -50,9 +50,18 @@ def jieba_folder() -> Path:
     return Path(spec.origin).parent
 
 
-def cache_folder() -> Path:
-    """Return where arrays are kept: TWINSIEVE_CACHE_DIR, or `twinsieve` in the user's cache folder."""
-    return Path(os.environ.get("TWINSIEVE_CACHE_DIR") or platformdirs.user_cache_dir("twinsieve"))
+def cache_folder() -> Path | None:
+    """Return where arrays are kept: TWINSIEVE_CACHE_DIR, or `twinsieve` in the user's cache folder.
+
+    None if the user has no home, as one that a container was given by its number.
+    """
+    if named := os.environ.get("TWINSIEVE_CACHE_DIR"):
+        return Path(named)
+    try:
+        folder = Path(platformdirs.user_cache_dir("twinsieve"))
+    except RuntimeError:  # there is no home
+        return None
+    return folder if folder.is_absolute() else None  # earlier releases say `~/.cache/twinsieve` then
 
 
 @cache
@@ -61,11 +70,13 @@ def _model(user_words: frozenset[str]) -> JiebaModel:
     made_of = xxhash.xxh3_128("\n".join(sorted(user_words)).encode("utf-8", "surrogatepass"))
     for source in sources:
         made_of.update(source.data)
-    path = cache_folder() / f"jieba-{FORMAT}-{made_of.hexdigest()}.npz"
-    arrays = _cached(path)
+    folder = cache_folder()
+    path = None if folder is None else folder / f"jieba-{FORMAT}-{made_of.hexdigest()}.npz"
+    arrays = None if path is None else _cached(path)
     if arrays is None:
         model = _made(user_words, *sources)
-        _keep(path, model.arrays)
+        if path is not None:
+            _keep(path, model.arrays)
         return model
     return JiebaModel(arrays)
 

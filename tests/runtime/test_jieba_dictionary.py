@@ -1,5 +1,6 @@
 """The dictionary of the installed jieba, kept as arrays in the user's cache folder."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -73,6 +74,18 @@ def test_without_a_folder_nothing_fails(fresh: Make, tmp_path: Path) -> None:
     """Where no folder can be written, the arrays are made and not kept."""
     (tmp_path / "cache").write_text("a file", encoding="utf-8")
     assert fresh().cut(TEXT)[0] == "近重复网页"
+
+
+def test_without_a_home_nothing_is_kept(fresh: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A user without an entry in the list of users, as in containers, got a traceback of platformdirs."""
+    for name in ("TWINSIEVE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)
+    monkeypatch.chdir(tmp_path)
+    assert fresh().cut(TEXT)[0] == "近重复网页"
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _name: "~/.cache/twinsieve")  # of earlier releases
+    assert fresh().cut(TEXT)[0] == "近重复网页"
+    assert [path.name for path in tmp_path.iterdir()] == ["jieba"]
 
 
 def test_another_dictionary_has_other_arrays(fresh: Make, copied: Path) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dedup_service.core.hash_table import EMPTY
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, prefetch
-from dedup_service.core.text.ngrams import ngram_hash
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.segmentation import PageSegments, Segments
 
 __all__ = [
@@ -218,8 +218,16 @@ def find_segments(
 
 @kernel_inline
 def segment_hash(points: npt.NDArray[np.uint32], start: int, end: int) -> np.uint64:
-    """Return the hash of points[start : end], never EMPTY."""
-    value = ngram_hash(points, start, end - start)
+    """Return the hash of points[start : end], never EMPTY.
+
+    Each step is folded: of a plain polynomial modulo 2**64, as n-grams have, it is known which long words have the same
+    hash, whatever its base is (of two letters in the order of Thue and Morse, from 1,024 on).
+    """
+    value = np.uint64(end - start)
+    for i in range(start, end):
+        value = value * GAMMA + np.uint64(points[i])
+        value ^= value >> np.uint64(32)
+    value = mix64_in_kernel(value)
     return value if value != EMPTY else np.uint64(1)
 
 

@@ -15,16 +15,7 @@ from dedup_service.core.hash_table import EMPTY, slot_of, table_size
 from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
-__all__ = ["distinct_ngrams", "ngram_hash"]
-
-
-@kernel_inline
-def ngram_hash(letters: npt.NDArray[np.uint32], start: int, n: int) -> np.uint64:
-    """Return the 64-bit hash of letters[start : start + n]."""
-    value = np.uint64(n)
-    for i in range(start, start + n):
-        value = value * GAMMA + np.uint64(letters[i])
-    return mix64_in_kernel(value)
+__all__ = ["distinct_ngrams"]
 
 
 @kernel
@@ -45,7 +36,7 @@ def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.u
 
 @kernel_inline
 def _ngram_hashes(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
-    """Return `ngram_hash` of all n-grams of letters uint32[m]: uint64[m - n + 1]. The compiler vectorises each loop."""
+    """Return the hashes of all n-grams of letters uint32[m]: uint64[m - n + 1]. The compiler vectorises each loop."""
     hashes = np.full(max(len(letters) - n + 1, 0), np.uint64(n), dtype=np.uint64)
     for place in range(n):
         for i in range(len(hashes)):

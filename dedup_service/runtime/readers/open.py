@@ -50,6 +50,8 @@ def kind_of(name: str) -> InputKind:
 
     Raises ConfigurationError if there is nothing to open, and for other packings.
     """
+    if not name:  # which would be the folder that we are in
+        raise ConfigurationError("an input has an empty name: give a path, or - for standard input")
     if name != "-" and Path(name).is_dir():
         return InputKind.FOLDER
     if name.endswith(tuple(UNPACKERS)):

@@ -32,7 +32,7 @@ from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, reco
 from dedup_service.runtime.readers.http_body import BodyError, decoded_body
 from dedup_service.runtime.readers.record import Extract, page_at
 
-__all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
+__all__ = ["GZIP", "SEPARATOR", "BrokenWarc", "WarcRecord", "read_warc"]
 
 CHUNK_BYTES = 2**16
 MAX_HEADER_BYTES = 2**20

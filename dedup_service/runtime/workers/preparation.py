@@ -47,7 +47,8 @@ CHUNK_RECORDS = 32
 300 ms of work."""
 
 MAX_CHARS_TOGETHER = 1 << 14
-"""Characters of a page that is prepared together with others, without a time limit of its own: some milliseconds."""
+"""Characters of a page that is prepared together with others, without a time limit of its own: some milliseconds. Those
+of its lists of metadata count, and each member as one more."""
 
 UNJUDGED = "not judged: "
 """How the reason of a page begins over which a worker died, ran out of a limit, or failed twice."""
@@ -169,11 +170,18 @@ def read_record(choice: SpaceOptions, record: Record, *, keep_text: bool = True)
         page = page_in(record)
         if isinstance(page, BadRecord):
             return page
-        if len(page.title) + len(page.text) <= MAX_CHARS_TOGETHER:
+        if _is_short(page):
             return Unfinished((record, page))
         return _without_text([build_fingerprinter(choice).prepare(page)], keep_text)[0]
 
     return _twice(record, attempt)
+
+
+def _is_short(page: Page) -> bool:
+    """Whether all that is folded of a page, its lists of metadata included, is short."""
+    lists = page.keywords, page.tags, page.references
+    size = len(page.title) + len(page.text) + sum(map(len, lists))
+    return size <= MAX_CHARS_TOGETHER and size + sum(len(one) for some in lists for one in some) <= MAX_CHARS_TOGETHER
 
 
 def finish_records(

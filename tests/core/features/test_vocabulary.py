@@ -146,6 +146,24 @@ def test_a_word_is_looked_up_once() -> None:
     assert hashes_of(known, words) == list(range(20_000))
 
 
+@pytest.mark.parametrize("letters", ["ab", "字符"])
+def test_long_words_whose_polynomials_are_equal_are_two_words(letters: str) -> None:
+    """Of the order of Thue and Morse; a word had the facts of the one that was seen first."""
+    first, second = letters
+    for _ in range(11):
+        first, second = first + second, second + first
+    asked: list[str] = []
+
+    def asking(words: Sequence[str]) -> Facts:
+        asked.extend(words)
+        return Facts([len(asked)] * len(words), np.zeros(len(words)), [FEATURE] * len(words))
+
+    known = Vocabulary(asking)
+    for word in (first, second):
+        hashes_of(known, [word])
+    assert asked == [first, second]
+
+
 def test_above_its_limit_the_vocabulary_starts_empty_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words are looked up again, also for a page with more words than the limit."""
     monkeypatch.setattr(vocabulary, "MAX_KNOWN", 10)

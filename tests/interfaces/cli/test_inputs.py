@@ -7,6 +7,8 @@ import pty
 import re
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import brotli
@@ -144,13 +146,17 @@ def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
         command, stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     )
     os.close(theirs)
-    out, _ = process.communicate(timeout=120)
     shown = bytearray()
-    try:
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    except OSError:  # how Linux says that the other side of a terminal is closed
-        pass
+
+    def read() -> None:
+        with suppress(OSError):  # how Linux says that the other side of a terminal is closed
+            while chunk := os.read(ours, 65536):
+                shown.extend(chunk)
+
+    reader = threading.Thread(target=read)  # while it runs: a terminal takes some KiB, then its writer waits
+    reader.start()
+    out, _ = process.communicate(timeout=240)
+    reader.join()
     os.close(ours)
     assert process.returncode == 0
     assert len([json.loads(line) for line in out.splitlines()]) == 600
@@ -205,6 +211,36 @@ def test_several_inputs_are_one_stream(cli: Cli, tmp_path: Path, monkeypatch: py
     assert kept.read_bytes() == (tmp_path / "expected.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_kept_lines_of_several_files_are_lines(cli: Cli, tmp_path: Path, end: bytes) -> None:
+    """A file without a line end made one line of its last page and the next file's first one; a mark is no page."""
+    lines = [json.dumps(page(number)).encode() for number in range(6)]
+    for number, name in enumerate(("one", "two", "three")):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_bytes(b"\xef\xbb\xbf" + lines[2 * number] + b"\n" + lines[2 * number + 1] + end)
+    kept = tmp_path / "kept.jsonl"
+    assert cli("filter", *(tmp_path / f"{name}.jsonl" for name in ("one", "two", "three")), "--kept", kept).code == 0
+    again = cli("filter", kept)
+    assert (again.code, len(again.lines)) == (0, 6)
+
+
+@pytest.mark.parametrize("packed", [(False, True, False), (True, False, True), (False, False, False)])
+def test_kept_records_of_several_warc_files_are_a_warc_file(cli: Cli, tmp_path: Path, packed: tuple[bool, ...]) -> None:
+    """Compressed or not, with what separates a record from the next one, or without."""
+    names = []
+    for number, is_packed in enumerate(packed):
+        records = [
+            response(2 * number + at, f"https://a.example/{number}/{at}", html(2 * number + at)) for at in (1, 2)
+        ]
+        plain = b"".join(map(gzip.decompress, records)).removesuffix(b"\r\n\r\n")
+        names.append(tmp_path / f"{number}.warc{'.gz' * is_packed}")
+        names[-1].write_bytes(b"".join(records) if is_packed else plain)
+    kept = tmp_path / "kept.warc"
+    assert cli("filter", *names, "--kept", kept).code == 0
+    again = cli("filter", kept)
+    assert (again.code, len(again.lines), again.err.count("twinsieve: ")) == (0, 6, 0)
+
+
 def test_bad_records_name_their_input(cli: Cli, tmp_path: Path) -> None:
     """On stderr and in the errors file; its lines are counted for each input."""
     for name in ("one", "two"):
@@ -242,6 +278,10 @@ def test_several_folders_keep_their_names(cli: Cli, tmp_path: Path) -> None:
         (["one.jsonl", "./one.jsonl"], "is named twice"),
         (["-", "-"], "is named twice"),
         (["a/site", "b/site"], "have the same name"),
+        (["a", "a/site"], "the folder 'a/site' is inside the input 'a'"),
+        (["b/**"], "is inside the input 'b/'"),
+        (["one.jsonl", ""], "an input has an empty name"),
+        ([""], "an input has an empty name"),
         (["one.jsonl", "a/site", "--kept", "kept"], "inputs of several kinds"),
         (["one.jsonl", "two.jsonl", "--kept", "two.jsonl"], "are the same file"),
         (["a/site", "b", "--kept", "b/kept"], "name a folder outside it"),

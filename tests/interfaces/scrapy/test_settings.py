@@ -87,6 +87,12 @@ def test_a_misspelt_setting_is_refused() -> None:
         read(TWINSIEVE_ACTIONS="drop")
 
 
+def test_a_setting_that_is_gone_is_refused() -> None:
+    """It would have no effect, and nobody would know."""
+    with pytest.raises(ConfigurationError, match="there is no setting TWINSIEVE_SEGMENTER"):
+        read(TWINSIEVE_SEGMENTER="jieba")
+
+
 BOOTSTRAP = {"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"}
 
 

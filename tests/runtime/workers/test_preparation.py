@@ -3,6 +3,7 @@
 import gzip
 import inspect
 import itertools
+import json
 import os
 import re
 import resource
@@ -23,7 +24,15 @@ from dedup_service.runtime.readers.warc import WarcRecord
 from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.html_workers import HtmlWorkers
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
-from dedup_service.runtime.workers.preparation import BadRecord, Preparer, prepare_record, submit_ahead
+from dedup_service.runtime.workers.preparation import (
+    MAX_CHARS_TOGETHER,
+    BadRecord,
+    Preparer,
+    prepare_record,
+    read_record,
+    submit_ahead,
+)
+from dedup_service.runtime.workers.worker_process import Unfinished
 
 PARENT = os.getpid()
 
@@ -53,6 +62,22 @@ class Killer:
     def unread(self) -> Page:
         """Return the page without its text."""
         return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="")
+
+
+@pytest.mark.parametrize("field", ["text", "title", "keywords", "tags", "references"])
+def test_only_short_pages_are_prepared_together(field: str) -> None:
+    """Nothing limits their time: a page is not short that has a hundred thousand keywords, or a long one."""
+
+    def is_together(value: object) -> bool:
+        raw = json.dumps({"url": "https://a.example/", "text": "short"} | {field: value}).encode()
+        return isinstance(read_record(SpaceOptions(), JsonLine(1, raw)), Unfinished)
+
+    long = "a b " * (MAX_CHARS_TOGETHER // 4)
+    if field in {"text", "title"}:
+        assert (is_together("short"), is_together(long + "c")) == (True, False)
+    else:
+        assert (is_together(["short"]), is_together([long])) == (True, False)
+        assert not is_together([""] * MAX_CHARS_TOGETHER)
 
 
 def answers(records: list[Record], processes: int) -> list[PreparedPage | BadRecord]:

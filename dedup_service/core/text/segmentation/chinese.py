@@ -7,7 +7,7 @@ The part of speech of a word is the one that jieba's dictionary gives it (ICTCLA
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
-from dedup_service.core.text.normalise import code_points
+from dedup_service.core.text.normalise import code_points, fold
 from dedup_service.core.text.page_text import NOTHING, PageTexts
 from dedup_service.core.text.segmentation.jieba_cut import word_ends
 from dedup_service.core.text.segmentation.jieba_model import JiebaModel
@@ -53,10 +53,14 @@ class ChineseSegmenter(Segmenter):
 
 
 def parse_user_words(lines: Iterable[str]) -> dict[str, str]:
-    """Return word → tag from lines in the format of jieba's user dictionaries: `word [frequency] [tag]`."""
+    """Return word → tag from lines in the format of jieba's user dictionaries: `word [frequency] [tag]`.
+
+    Words are folded, as the texts are in which they are searched: `GPT模型`, `雲計算`, or one behind a byte order mark.
+    """
     words: dict[str, str] = {}
     for line in lines:
-        word, *rest = line.split()[:3] or [""]
+        written, *rest = line.split()[:3] or [""]
+        word = fold(written)
         if word:
             words[word] = next((field for field in rest if not field.isdigit()), UNKNOWN)
     return words

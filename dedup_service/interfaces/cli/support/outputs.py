@@ -7,6 +7,7 @@ line in it is incomplete.
 
 import base64
 import fcntl
+import gzip
 import os
 import shutil
 import stat
@@ -24,7 +25,9 @@ from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers import InputKind, NamedRecord, Record
 from dedup_service.runtime.readers.folder import open_regular
+from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK
 from dedup_service.runtime.readers.several import folders_by_name
+from dedup_service.runtime.readers.warc import GZIP, SEPARATOR
 
 __all__ = [
     "BadRecords",
@@ -119,14 +122,31 @@ class KeptOutput(Protocol):
 
 
 class KeptRecords:
-    """Kept records, one after the other in one file: lines of JSON, or WARC records."""
+    """Kept records, one after the other in one file: lines of JSON, or WARC records.
 
-    def __init__(self, name: str) -> None:
+    separator: what a record ends with unless it is compressed. packed: compress those that are not.
+    The records of one input are written as they were read. Between those of several, a separator that the last record
+    of one lacks is added and a byte order mark is left out, and WARC records are compressed if those of another input
+    are: else the file could not be read from there on.
+    """
+
+    def __init__(self, name: str, separator: bytes, *, packed: bool = False) -> None:
         self._file = OutputFile(name)
+        self._separator, self._packed = separator, packed
+        self._due: bytes | None = None  # before the next record; None before the first one
 
     def write(self, records: Sequence[Record]) -> None:
         """Append the records' bytes."""
-        self._file.write([record.raw for record in records])
+        self._file.write([part for record in records for part in self._parts(record.raw)])
+
+    def _parts(self, raw: bytes) -> tuple[bytes, bytes]:
+        """Return what is written for a record: before it, and of it."""
+        before = self._due
+        missing = b"" if raw.startswith(GZIP) or raw.endswith(self._separator) else self._separator
+        if self._packed and not raw.startswith(GZIP):
+            raw, missing = gzip.compress(raw + missing), b""
+        self._due = missing
+        return (b"", raw) if before is None else (before, raw.removeprefix(BYTE_ORDER_MARK))
 
     def close(self) -> None:
         """Close the file."""
@@ -214,8 +234,10 @@ def open_kept(name: str, kind: InputKind | None, sources: Sequence[str]) -> Kept
     """
     if kind is None:
         raise ConfigurationError("--kept takes records as they were read: inputs of several kinds do not fit in one")
-    if kind is not InputKind.FOLDER:
-        return KeptRecords(name)
+    if kind is InputKind.WARC:
+        return KeptRecords(name, SEPARATOR, packed=len(sources) > 1 and any(one.endswith(".gz") for one in sources))
+    if kind is InputKind.JSON_LINES:
+        return KeptRecords(name, b"\n")
     return KeptFolder({"": Path(sources[0])} if len(sources) == 1 else folders_by_name(sources), Path(name))
 
 

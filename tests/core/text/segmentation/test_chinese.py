@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.text.normalise import fold
 from dedup_service.core.text.page_text import PageText, PageTexts
 from dedup_service.core.text.segmentation import ChineseSegmenter, parse_user_words
 from dedup_service.core.text.segmentation.chinese import USER_FREQUENCY
@@ -104,6 +105,15 @@ def test_a_user_dictionary_is_used() -> None:
     assert "近重复网页" in ours.cut("近重复网页检测")
     assert ("近重复网页", "n") in ours.tag("近重复网页检测")
     assert ("双筛", "x") in ours.tag("双筛检测")
+
+
+def test_words_of_a_user_dictionary_are_folded_as_texts_are() -> None:
+    """Capital letters, traditional script, full width and the byte order mark of a file would match no text."""
+    lines = ["\ufeff近重复网页 100 n", "GPT模型", "雲計算平臺 nz", "ＡＩ芯片", "\ufeff"]
+    words = parse_user_words(lines)
+    assert words == {"近重复网页": "n", "gpt模型": "x", "云计算平台": "nz", "ai芯片": "x"}
+    text = fold("GPT模型与雲計算平臺，AI芯片")
+    assert chinese_segmenter(words).cut(text) == ["gpt模型", "与", "云计算平台", ",", "ai芯片"]
 
 
 @pytest.mark.parametrize(("first", "second"), [("市长江", "大桥\n通车"), ("", "通车"), ("通车", ""), ("3.", "5% ab")])
