@@ -3,9 +3,9 @@
 trafilatura selects elements by their attributes: `.//*[self::div or …][@id='story' or re:test(@class, '…')]`.
 libxml2 calls Python for each `re:test` of each element, also if the element has no such attribute: half of
 trafilatura's time. But most predicates depend on the name and attributes of the element alone, and elements, pages and
-sites repeat these. So a `ExpressionTable` remembers by name and attributes which predicates hold. Before a page is given to
-trafilatura, the table finds out which expressions can select anything in it, and removes the attributes that nothing
-depends on; after that, most expressions need not look at the page at all.
+sites repeat these. So an `ExpressionTable` remembers by name and attributes which predicates hold. Before a page is
+given to trafilatura, the table finds out which expressions can select anything in it, and removes the attributes that
+nothing depends on; after that, most expressions need not look at the page at all.
 
 The expressions are read as lxml has them (`xpath_subset`); nothing of trafilatura is copied here. An expression that
 is not understood stays an `etree.XPath`, so a later trafilatura may be slower, but selects the same.

@@ -2,8 +2,8 @@
 
 trafilatura stays as it is, on disk and for others in the process: we load three of its modules a second time, beside
 those in `sys.modules`, and replace the expressions in our instances. Of a version with other expressions or modules,
-what is not understood keeps working, at trafilatura's speed. Log messages are silenced; `Extraction.problem` reports what
-matters.
+what is not understood keeps working, at trafilatura's speed. Log messages are silenced; `Extraction.problem` reports
+what matters.
 """
 
 import importlib.util

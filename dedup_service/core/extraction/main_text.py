@@ -45,9 +45,12 @@ def _options() -> Any:
     return Extractor(output_format="python", fast=True, comments=False, with_metadata=False, dedup=False)
 
 
-def main_text(root: HtmlElement) -> str:
-    """Return the main text, one line a paragraph, empty if there is none. May raise what lxml raises."""
-    if _takes_long(root):
+def main_text(root: HtmlElement, page_bytes: int) -> str:
+    """Return the main text, one line a paragraph, empty if there is none. May raise what lxml raises.
+
+    page_bytes: size of the page in UTF-8, which its text does not exceed in characters.
+    """
+    if _takes_long(root, page_bytes):
         body = root.find("body")
         if body is None:
             return ""
@@ -61,12 +64,15 @@ def main_text(root: HtmlElement) -> str:
     return _lines(document.text)
 
 
-def _takes_long(root: HtmlElement) -> bool:
+def _takes_long(root: HtmlElement, page_bytes: int) -> bool:
     elements = _COUNT(root)
     if elements > MAX_ELEMENTS:
         return True
-    most = elements * (_LENGTH(root) + CHARS_A_LINK * _LINKS(root))  # whatever the tree, and read in no time
-    return bool(most > MAX_TEXT_COPIED) and text_copied(root) > MAX_TEXT_COPIED
+    # Whatever the tree; the length of its text is read only if that of the page is not enough to know.
+    linked = CHARS_A_LINK * _LINKS(root)
+    if elements * (page_bytes + linked) <= MAX_TEXT_COPIED or elements * (_LENGTH(root) + linked) <= MAX_TEXT_COPIED:
+        return False
+    return text_copied(root) > MAX_TEXT_COPIED
 
 
 def text_copied(root: HtmlElement) -> int:
