@@ -10,7 +10,7 @@ news pages, make two different articles of one site alike, and two copies of one
 unlike. A block is removed if it has at least two links and either nearly all of its text is link text, or half of it
 is and no run of text outside links is as long as a sentence. A block with the article has long runs of text, so it
 stays. Elements without text, scripts and form controls are removed too, and inline markup is unwrapped: each element
-costs some 20 XPath tests later. lxml lists the elements with their texts, and a compiled loop adds the numbers up
+is looked at some 20 times later. lxml lists the elements with their texts, and a compiled loop adds the numbers up
 (`link_lists`); with a Python call for each element, pruning took one and a half times as long. Measured:
 docs/adr/0006-extraction.md.
 """
