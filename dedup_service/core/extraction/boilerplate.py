@@ -10,7 +10,7 @@ news pages, make two different articles of one site alike, and two copies of one
 unlike. A block is removed if it has at least two links and either nearly all of its text is link text, or half of it
 is and no run of text outside links is as long as a sentence. A block with the article has long runs of text, so it
 stays. Elements without text, scripts and form controls are removed too, and inline markup is unwrapped: each element
-costs some 20 XPath tests later. lxml lists the elements with their texts, and a compiled loop adds the numbers up
+is looked at some 20 times later. lxml lists the elements with their texts, and a compiled loop adds the numbers up
 (`link_lists`); with a Python call for each element, pruning took one and a half times as long. Measured:
 docs/adr/0006-extraction.md.
 """
@@ -88,19 +88,21 @@ def remove(elements: Iterable[HtmlElement]) -> None:
 
 
 JSON_LD = "application/ld+json"
+_KEPT = "kept"  # name of scripts with JSON-LD while the others are removed
 BLOCKS = frozenset(
     {"article", "aside", "center", "dd", "div", "dl", "dt", "footer", "form", "header", "li", "main", "nav", "ol", "p"}
     | {"section", "table", "tbody", "td", "tr", "ul", "h1", "h2", "h3", "h4", "h5", "h6"}
 )
 INLINE = ("span", "font", "b", "strong", "em", "i", "u")
 MAX_STRIPPED = 2_000
-"""Inline elements that are unwrapped by lxml alone, which takes a tenth of the time of `_unwrap`."""
+"""Elements that are removed or unwrapped by lxml alone, in a fraction of the time of `remove` and `_unwrap`."""
 # Elements that separate text, or keep a column, even if they are empty.
 SEPARATORS = frozenset({"br", "hr", "td", "th", "tr"})
 KINDS = {
     tag: BLOCK * (tag in BLOCKS) + SEPARATOR * (tag in SEPARATORS) + LINK * (tag == "a")
     for tag in (*BLOCKS, *SEPARATORS, "a")
 }
+_ANCHORS_WITHOUT_TARGET = etree.XPath("descendant::a[not(@href)]")
 USELESS = (
     *("script", "style", "noscript", "svg", "iframe", "nav", "template", "select", "button", "object", "link"),
     "meta",
@@ -109,23 +111,41 @@ USELESS = (
 
 def prune(root: HtmlElement) -> None:
     """Remove link lists, empty elements and scripts from a tree, in place."""
-    remove([element for element in root.iter(*USELESS) if element.get("type") != JSON_LD or element.tag != "script"])
-    if next(islice(root.iter(*INLINE), MAX_STRIPPED, None), None) is None:
+    if next(islice(root.iter(*USELESS, *INLINE), MAX_STRIPPED, None), None) is None:
+        _strip_useless(root)
         etree.strip_tags(root, *INLINE)
     else:
+        remove([element for element in root.iter(*USELESS) if not _is_json_ld(element)])
         _unwrap(root)
     body = root.find("body")
     if body is not None:
         remove(_link_lists_and_empty(body))
 
 
+def _strip_useless(root: HtmlElement) -> None:
+    """Remove scripts and other useless elements; the text that follows each of them stays."""
+    kept = [script for script in root.iter("script") if _is_json_ld(script)]
+    for script in kept:
+        script.tag = _KEPT
+    etree.strip_elements(root, *USELESS, with_tail=False)
+    for script in kept:
+        script.tag = "script"
+
+
+def _is_json_ld(element: HtmlElement) -> bool:
+    return bool(element.tag == "script" and element.get("type") == JSON_LD)
+
+
 def _link_lists_and_empty(body: HtmlElement) -> list[HtmlElement]:
     """Return the outermost elements to remove inside the body, in document order."""
     elements = list(body.iter())
+    kind_of = KINDS.get
+    kinds = _column([kind_of(element.tag, 0) for element in elements])
+    if untargeted := set(_ANCHORS_WITHOUT_TARGET(body)):  # they are no links
+        kinds[[element in untargeted for element in elements]] = 0
     rows = removable(
         _column([len(element) for element in elements]),
-        # An `a` without a target is no link.
-        _column([0 if (tag := el.tag) == "a" and el.get("href") is None else KINDS.get(tag, 0) for el in elements]),
+        kinds,
         _column([len(text.strip()) if (text := element.text) else 0 for element in elements]),
         _column([len(text.strip()) if (text := element.tail) else 0 for element in elements]),
     )

@@ -61,7 +61,7 @@ def _extract_page(page: bytes) -> Extraction:
         return Extraction(problem="empty page")
     stated = _metadata(root)
     prune(root)
-    article = main_text(root)
+    article = main_text(root, len(page))
     if len(article) < MIN_TEXT_CHARS:
         article = max(article, _unpruned_text(page), key=len)
     if not article:
@@ -71,7 +71,7 @@ def _extract_page(page: bytes) -> Extraction:
 
 def _unpruned_text(page: bytes) -> str:
     root = parse(page)
-    return "" if root is None else main_text(root)
+    return "" if root is None else main_text(root, len(page))
 
 
 def _metadata(root: HtmlElement) -> Extraction:

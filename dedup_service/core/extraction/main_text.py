@@ -1,4 +1,4 @@
-"""The main text of a tree; the only caller of trafilatura.
+"""The main text of a tree, by trafilatura (`extractor`).
 
 Settings: `fast`, no comments, no metadata (`statements` is faster), and no deduplication, since
 trafilatura's is a process-wide cache that discards text it has seen before. Figures:
@@ -8,10 +8,8 @@ What trafilatura would take seconds for is not given to it: a tree with more ele
 of data, archives of links), or one in which it would copy the same text again and again (`text_copied`). All text
 of the body is used instead, which can still be compared. JSON-LD in which its expressions would take quadratic
 time is removed (`costly_json`).
-trafilatura's log messages are silenced; `Extraction.problem` reports what matters.
 """
 
-import logging
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +18,7 @@ from lxml.html import HtmlElement
 
 from dedup_service.core.extraction.boilerplate import parse, prune, remove
 from dedup_service.core.extraction.costly_json import costly_json
+from dedup_service.core.extraction.extractor import bare_extraction, extractor
 
 __all__ = ["main_text", "text_copied", "warm_up"]
 
@@ -29,23 +28,13 @@ MAX_TEXT_COPIED = 500_000_000
 """Characters that trafilatura may copy, in one or two seconds; 987 real pages need 0.8 million at most."""
 
 UNREAD = ("align", "height", "href", "onclick", "rel", "target", "title", "width")
-"""Frequent attributes that trafilatura does not read without links, pictures and metadata. Each of its XPath tests
-walks the attributes of an element, so removing these saves a twentieth of its time."""
+"""Frequent attributes that trafilatura does not read without links, pictures and metadata."""
 
 _COUNT = etree.XPath("count(//*)")
 _LENGTH = etree.XPath("string-length(.)")
 _LINKS = etree.XPath("count(//a)")
 CHARS_A_LINK = 5_000
 """Characters that trafilatura copies in the time in which it looks at a link inside an element."""
-
-
-@lru_cache(maxsize=1)
-def _trafilatura() -> Any:
-    """Return the module, imported at the first page since it takes 0.4 s, too long for `--help`."""
-    import trafilatura
-
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL + 1)
-    return trafilatura
 
 
 @lru_cache(maxsize=1)
@@ -56,9 +45,12 @@ def _options() -> Any:
     return Extractor(output_format="python", fast=True, comments=False, with_metadata=False, dedup=False)
 
 
-def main_text(root: HtmlElement) -> str:
-    """Return the main text, one line a paragraph, empty if there is none. May raise what lxml raises."""
-    if _takes_long(root):
+def main_text(root: HtmlElement, page_bytes: int) -> str:
+    """Return the main text, one line a paragraph, empty if there is none. May raise what lxml raises.
+
+    page_bytes: size of the page in UTF-8, which its text does not exceed in characters.
+    """
+    if _takes_long(root, page_bytes):
         body = root.find("body")
         if body is None:
             return ""
@@ -66,18 +58,21 @@ def main_text(root: HtmlElement) -> str:
         return _lines("\n".join(body.itertext()))
     remove(costly_json(root))
     etree.strip_attributes(root, *UNREAD)
-    document = _trafilatura().bare_extraction(root, options=_options())
+    document = bare_extraction(root, _options())
     if document is None or not document.text:
         return ""
     return _lines(document.text)
 
 
-def _takes_long(root: HtmlElement) -> bool:
+def _takes_long(root: HtmlElement, page_bytes: int) -> bool:
     elements = _COUNT(root)
     if elements > MAX_ELEMENTS:
         return True
-    most = elements * (_LENGTH(root) + CHARS_A_LINK * _LINKS(root))  # whatever the tree, and read in no time
-    return bool(most > MAX_TEXT_COPIED) and text_copied(root) > MAX_TEXT_COPIED
+    # Whatever the tree; the length of its text is read only if that of the page is not enough to know.
+    linked = CHARS_A_LINK * _LINKS(root)
+    if elements * (page_bytes + linked) <= MAX_TEXT_COPIED or elements * (_LENGTH(root) + linked) <= MAX_TEXT_COPIED:
+        return False
+    return text_copied(root) > MAX_TEXT_COPIED
 
 
 def text_copied(root: HtmlElement) -> int:
@@ -112,5 +107,5 @@ def warm_up() -> None:
     root = parse(b"<p>")
     if root is not None:
         prune(root)
-    _trafilatura()
+    extractor()
     _options()

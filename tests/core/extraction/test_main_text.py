@@ -55,7 +55,7 @@ def test_attributes_that_are_removed_change_no_text(monkeypatch: pytest.MonkeyPa
     def text() -> str:
         root = parse(page.encode())
         assert root is not None
-        return main_text(root)
+        return main_text(root, len(page))
 
     without = text()
     monkeypatch.setattr("dedup_service.core.extraction.main_text.UNREAD", ())
