@@ -213,7 +213,7 @@ class CompactShard:
 
     @property
     def buckets(self) -> int:
-        """Number of buckets of a table; it grows with the entries."""
+        """Number of buckets of a table: constant for quarters; that of halves grows with the entries."""
         return BUCKETS if self._quarters else int(self._counters[HEADS])
 
     @property

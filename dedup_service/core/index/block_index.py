@@ -3,9 +3,9 @@
 How: S shards, each with the sequences that `block_shard.owner` assigns to it. A probe asks all shards and
 merges the answers, which are therefore the same for any S.
 
-Two layouts, with the same answers. `compact` serves radii up to 3: two halves of 32 bits, about 35 bytes a
-fingerprint, growth without a pause (`block_compact`). `seed` serves radii up to 7: four blocks of 16 bits
-(`block_shard`).
+Two layouts, with the same answers. `compact` serves radii up to 3 (`block_compact`): quarters of 16 bits up to 25
+million fingerprints, then halves of 32 bits, with some 40 and 35 bytes a fingerprint; it grows without a pause. `seed`
+serves radii up to 7: four blocks of 16 bits (`block_shard`).
 
 Invariants: an entry is a pair (sequence, fingerprint) and is stored once. Answers depend on the entries
 alone, not on the order or the way in which they were inserted. Not thread-safe: one thread at a time,
@@ -28,6 +28,7 @@ from dedup_service.core.index.block_layout import MAX_RADIUS
 from dedup_service.core.index.block_quarters import MAX_ENTRIES
 from dedup_service.core.index.block_shard import MIN_SPLIT, Shard, owner, owners
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters, arranged
+from dedup_service.core.kernels import kernel
 
 __all__ = ["BlockIndex", "Layout"]
 
@@ -276,16 +277,26 @@ class BlockIndex:
             )
         if not len(sequences):
             return sequences, fingerprints
-        ascend = len(sequences) == 1 or bool(np.all(sequences[1:] >= sequences[:-1]))
-        least, most = (sequences[0], sequences[-1]) if ascend else (sequences.min(), sequences.max())
+        sequences, fingerprints = np.array(sequences, order="C"), np.array(fingerprints, order="C")
+        ascend, least, most = _span(sequences)
         if least < 0:
             raise ConfigurationError(f"sequence {least} is negative; number pages from 0")
         if most > self._max_sequence:
             raise ConfigurationError(f"row {most} is above {self._max_sequence}, the largest row number")
         if ascend:
-            return np.array(sequences, order="C"), np.array(fingerprints, order="C")
+            return sequences, fingerprints
         order = np.argsort(sequences, kind="stable")
         return sequences[order], fingerprints[order]
+
+
+@kernel
+def _span(sequences: npt.NDArray[np.int64]) -> tuple[bool, int, int]:
+    """Return whether sequences ascend, the smallest and the largest one, in one pass."""
+    ascend, least, most = True, sequences[0], sequences[0]
+    for at in range(1, len(sequences)):
+        ascend &= sequences[at] >= sequences[at - 1]
+        least, most = min(least, sequences[at]), max(most, sequences[at])
+    return ascend, least, most
 
 
 def _checked(value: int, most: int, name: str) -> int:

@@ -63,7 +63,7 @@ from dedup_service.core.kernels import kernel, kernel_inline, load32, long_kerne
 
 __all__ = ["insert_quarters", "insert_quarters_few", "move_fingerprints", "move_records", "remove_quarters"]
 
-_HEADS_AHEAD, _LINES_AHEAD = 16, 8
+_HEADS_AHEAD, _LINES_AHEAD = 8, 4
 """Fingerprints whose headers, and whose words, are on the way."""
 
 
