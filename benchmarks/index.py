@@ -88,12 +88,13 @@ def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, 
         sources = generator.integers(0, len(stored), len(batch[::COPIES]))
         batch[::COPIES] = flipped(stored[sources], RADIUS, number)
         begin, begin_wall = time.process_time(), time.perf_counter()
-        answers = index.search(batch)
+        queries, numbers = index.search(batch)
         index.add(number, batch)
         spent += time.process_time() - begin
         walls.append(time.perf_counter() - begin_wall)
         number += len(batch)
-        found += len(set(answers) & set(zip(range(0, BATCH, COPIES), sources.tolist(), strict=True)))
+        answers = set(zip(queries.tolist(), numbers.tolist(), strict=True))
+        found += len(answers & set(zip(range(0, BATCH, COPIES), sources.tolist(), strict=True)))
         planted += len(sources)
     rate = (number - len(stored)) / spent
     p99_ms = float(np.percentile(walls, 99)) * 1e3

@@ -18,6 +18,7 @@ __all__ = ["PEERS", "RADIUS", "ComparedIndex", "Ours", "installed"]
 RADIUS = 3
 
 Fingerprints = npt.NDArray[np.uint64]
+Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 class ComparedIndex(Protocol):
@@ -27,8 +28,8 @@ class ComparedIndex(Protocol):
         """Insert fingerprints: uint64[n], numbered from `first`."""
         ...
 
-    def search(self, fingerprints: Fingerprints) -> list[tuple[int, int]]:
-        """Return (place in the batch, number) of entries within the radius, not sorted."""
+    def search(self, fingerprints: Fingerprints) -> Found:
+        """Return places in the batch, and numbers of entries within the radius, not sorted."""
         ...
 
     def size_bytes(self) -> int | None:
@@ -46,11 +47,10 @@ class Ours:
         """Insert them as rows."""
         self._index.insert_many(np.arange(first, first + len(fingerprints)), fingerprints)
 
-    def search(self, fingerprints: Fingerprints) -> list[tuple[int, int]]:
+    def search(self, fingerprints: Fingerprints) -> Found:
         """Return what one bulk probe finds."""
         found = self._index.probe_many(fingerprints)
-        queries = np.repeat(np.arange(len(fingerprints)), np.diff(found.offsets))
-        return list(zip(queries.tolist(), found.sequences.tolist(), strict=True))
+        return np.repeat(np.arange(len(fingerprints)), np.diff(found.offsets)), found.sequences
 
     def size_bytes(self) -> int:
         """Return what the index counts."""
@@ -71,10 +71,9 @@ class Faiss:
     def add(self, first: int, fingerprints: Fingerprints) -> None:  # noqa: ARG002 - faiss counts by itself
         self._index.add(_bytes(fingerprints))
 
-    def search(self, fingerprints: Fingerprints) -> list[tuple[int, int]]:
+    def search(self, fingerprints: Fingerprints) -> Found:
         limits, _, numbers = self._index.range_search(_bytes(fingerprints), RADIUS + 1)  # nearer than this
-        queries = np.repeat(np.arange(len(fingerprints)), np.diff(limits.astype(np.int64)))
-        return list(zip(queries.tolist(), numbers.tolist(), strict=True))
+        return np.repeat(np.arange(len(fingerprints)), np.diff(limits.astype(np.int64))), numbers
 
     def size_bytes(self) -> None:
         return None
@@ -93,12 +92,14 @@ class Simhash:
         for number, value in enumerate(fingerprints.tolist()):
             self._index.add(str(first + number), self._value(value))
 
-    def search(self, fingerprints: Fingerprints) -> list[tuple[int, int]]:
-        return [
+    def search(self, fingerprints: Fingerprints) -> Found:
+        found = [
             (query, int(name))
             for query, value in enumerate(fingerprints.tolist())
             for name in self._index.get_near_dups(self._value(value))
         ]
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
 
     def size_bytes(self) -> None:
         return None
@@ -115,10 +116,10 @@ class Usearch:
     def add(self, first: int, fingerprints: Fingerprints) -> None:
         self._index.add(np.arange(first, first + len(fingerprints)), _bytes(fingerprints), threads=1)
 
-    def search(self, fingerprints: Fingerprints) -> list[tuple[int, int]]:
+    def search(self, fingerprints: Fingerprints) -> Found:
         found = self._index.search(_bytes(fingerprints), 10, threads=1)
-        near = np.argwhere(np.asarray(found.distances) <= RADIUS)
-        return [(int(query), int(found.keys[query, place])) for query, place in near]
+        queries, places = np.nonzero(np.asarray(found.distances) <= RADIUS)
+        return queries, np.asarray(found.keys)[queries, places].astype(np.int64)
 
     def size_bytes(self) -> int:
         return int(self._index.memory_usage)

@@ -63,6 +63,7 @@ __all__ = [
     "ALL",
     "DISTINCT",
     "DONE",
+    "GONE",
     "HOT_BUCKETS",
     "HOT_LINES",
     "NUMBERS_ROOM",
@@ -70,6 +71,7 @@ __all__ = [
     "PRESENT",
     "SHORT",
     "STATUS",
+    "UNOPENED",
     "UNREFINED",
     "WORK_COMPARED",
     "WORK_LINES",
@@ -77,12 +79,18 @@ __all__ = [
     "grow_tables",
     "insert_few",
     "insert_numbers",
+    "insert_one",
     "is_short",
     "join",
     "remove_few",
     "remove_numbers",
+    "remove_one",
     "set_everywhere",
     "store_in",
+    "take_number",
+    "value_joined",
+    "value_left",
+    "values_short",
 ]
 
 _FIRST = 27
@@ -90,8 +98,13 @@ STATUS, ALL, DISTINCT, NUMBERS_USED, NUMBERS_ROOM, FREE_NUMBER, HOT_LINES, HOT_B
 WORK_PROBES, WORK_LINES, WORK_COMPARED = range(_FIRST + 8, _FIRST + 11)
 """Indexes into the counters, after those of `block_crowd`. FREE_NUMBER: first free number plus 1, or 0."""
 
-DONE, SHORT, UNREFINED, PRESENT, ABSENT = range(5)
-"""Why a kernel returned: all done; a pool is short; a hot bucket needs refined tables; entry there; or not there."""
+DONE, SHORT, UNREFINED, PRESENT, ABSENT, UNOPENED = range(6)
+"""Why a kernel returned: all done; a pool is short; a hot bucket needs refined tables; entry there; or not there;
+entries are to go to the halves, which have no buckets.
+"""
+
+GONE = -2
+"""The value of a fingerprint whose last entry was removed."""
 
 SPARE_LINES = 1024
 """Overflow lines that one insertion may take: those of a bucket that becomes hot, and of splits."""
@@ -103,15 +116,21 @@ Fingerprints = npt.NDArray[np.uint64]
 
 
 @kernel_inline
+def values_short(counters: Integers) -> bool:
+    """Return whether nodes of crowds or numbers may not suffice for the next insertion."""
+    nodes = counters[NODES_ROOM] - counters[NODES_USED] + counters[NODES_FREE]
+    numbers = counters[ROW_MODE] or counters[FREE_NUMBER] or counters[NUMBERS_USED] < counters[NUMBERS_ROOM]
+    return nodes < 4 or not numbers
+
+
+@kernel_inline
 def is_short(counters: Integers) -> bool:
     """Return whether a pool may not suffice for the next insertion."""
     for table in range(TABLES):
         if counters[HEADS + table] > 0 and counters[HEADS + table] + 4 > counters[HEAD_ROOM + table]:
             return True
     lines = counters[LINES_ROOM] - counters[LINES_USED] + counters[LINES_FREE]
-    nodes = counters[NODES_ROOM] - counters[NODES_USED] + counters[NODES_FREE]
-    numbers = counters[ROW_MODE] or counters[FREE_NUMBER] or counters[NUMBERS_USED] < counters[NUMBERS_ROOM]
-    return lines < SPARE_LINES or nodes < 4 or not numbers
+    return lines < SPARE_LINES or values_short(counters)
 
 
 @kernel_inline
@@ -153,21 +172,52 @@ def set_everywhere(leaves: Integers, count: int, value: int, bases: Integers) ->
 
 
 @kernel_inline
-def join(place: int, leaves: Integers, count: int, sequence: int, bases: Integers, counters: Integers) -> bool:
-    """Add an entry to a stored fingerprint; return False if it is there already."""
-    value = load32(slot_value(place & -64, place & 63))
+def value_joined(value: int, sequence: int, bases: Integers, counters: Integers) -> int:
+    """Add an entry to a stored fingerprint of this value; return its new value, or -1 if the entry is there already."""
+    crowd = value
     if value < CROWD:
         if key_of(value, bases, counters) == sequence:
-            return False
+            return -1
         crowd = new_crowd(bases, counters)
         crowd_add(crowd, value, bases, counters)
-        set_everywhere(leaves, count, crowd, bases)
-    else:
-        crowd = value
-        if crowd_has(crowd, sequence, bases, counters):
-            return False
+    elif crowd_has(crowd, sequence, bases, counters):
+        return -1
     crowd_add(crowd, take_number(sequence, bases, counters), bases, counters)
-    return True
+    return crowd
+
+
+@kernel_inline
+def value_left(value: int, sequence: int, bases: Integers, counters: Integers) -> int:
+    """Remove an entry from a stored fingerprint of this value; return its new value.
+
+    -1: the entry is not there. GONE: it was the only one, and the fingerprint has to be removed.
+    """
+    left = value
+    if value >= CROWD:
+        number = crowd_remove(value, sequence, bases, counters)
+        if number < 0:
+            return -1
+        if crowd_size(value, bases) == 1:
+            left = only_number(value, bases)
+            end_crowd(value, bases, counters)
+    else:
+        if key_of(value, bases, counters) != sequence:
+            return -1
+        number, left = value, GONE
+        counters[DISTINCT] -= 1
+    give_number(number, bases, counters)
+    counters[ALL] -= 1
+    return left
+
+
+@kernel_inline
+def join(place: int, leaves: Integers, count: int, sequence: int, bases: Integers, counters: Integers) -> bool:
+    """Add an entry to a fingerprint that is stored in leaves; return False if it is there already."""
+    value = load32(slot_value(place & -64, place & 63))
+    joined = value_joined(value, sequence, bases, counters)
+    if joined != value and joined >= 0:
+        set_everywhere(leaves, count, joined, bases)
+    return joined >= 0
 
 
 @kernel_inline
@@ -195,6 +245,53 @@ def store_in(leaves: Integers, count: int, number: int, taken: Integers, bases: 
 
 
 @kernel_inline
+def insert_one(
+    fingerprint: np.uint64,
+    sequence: int,
+    halves: int,
+    leaves: Integers,
+    taken: Integers,
+    bases: Integers,
+    counters: Integers,
+) -> int:
+    """Insert an entry into the halves; return DONE, UNREFINED (it is inserted), or PRESENT."""
+    count = leaves_of(fingerprint, halves, leaves, bases, counters)
+    place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
+    if place:
+        if not join(place, leaves, count, sequence, bases, counters):
+            return PRESENT
+        counters[ALL] += 1
+        return DONE
+    number = take_number(sequence, bases, counters)
+    counters[ALL] += 1
+    counters[DISTINCT] += 1
+    unrefined = store_in(leaves, count, number, taken, bases, counters)
+    grow_tables(taken, bases, counters)
+    return UNREFINED if unrefined else DONE
+
+
+@kernel_inline
+def remove_one(
+    fingerprint: np.uint64, sequence: int, halves: int, leaves: Integers, bases: Integers, counters: Integers
+) -> bool:
+    """Remove an entry from the halves; return False if it is not there."""
+    count = leaves_of(fingerprint, halves, leaves, bases, counters)
+    place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
+    if place == 0:
+        return False
+    value = load32(slot_value(place & -64, place & 63))
+    left = value_left(value, sequence, bases, counters)
+    if left == GONE:
+        for leaf in range(count):
+            head = leaves[leaf, 1]
+            place = entry_slot(head, leaves[leaf, 2], leaves[leaf, 3], bases)
+            erase(leaves[leaf, 0], head, place, bases, counters)
+    elif left >= 0 and left != value:
+        set_everywhere(leaves, count, left, bases)
+    return left != -1
+
+
+@kernel_inline
 def insert_range(
     sequences: Integers,
     fingerprints: Fingerprints,
@@ -212,23 +309,10 @@ def insert_range(
         if is_short(counters):
             counters[STATUS] = SHORT
             return at
-        fingerprint, sequence = fingerprints[at], sequences[at]
-        count = leaves_of(fingerprint, halves, leaves, bases, counters)
-        place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
-        if place:
-            if not join(place, leaves, count, sequence, bases, counters):
-                counters[STATUS] = PRESENT
-                return at
-            counters[ALL] += 1
-            continue
-        number = take_number(sequence, bases, counters)
-        counters[ALL] += 1
-        counters[DISTINCT] += 1
-        unrefined = store_in(leaves, count, number, taken, bases, counters)
-        grow_tables(taken, bases, counters)
-        if unrefined:
-            counters[STATUS] = UNREFINED
-            return at + 1
+        status = insert_one(fingerprints[at], sequences[at], halves, leaves, taken, bases, counters)
+        if status != DONE:
+            counters[STATUS] = status
+            return at + (status == UNREFINED)
     counters[STATUS] = DONE
     return len(fingerprints)
 
@@ -246,31 +330,9 @@ def remove_range(
     for at in range(len(fingerprints)):
         if at + _AHEAD < len(fingerprints):
             fetch_heads(fingerprints[at + _AHEAD], halves, bases, counters)
-        sequence = sequences[at]
-        count = leaves_of(fingerprints[at], halves, leaves, bases, counters)
-        place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
-        counters[STATUS] = ABSENT
-        if place == 0:
+        if not remove_one(fingerprints[at], sequences[at], halves, leaves, bases, counters):
+            counters[STATUS] = ABSENT
             return at
-        value = load32(slot_value(place & -64, place & 63))
-        if value >= CROWD:
-            number = crowd_remove(value, sequence, bases, counters)
-            if number < 0:
-                return at
-            give_number(number, bases, counters)
-            if crowd_size(value, bases) == 1:
-                set_everywhere(leaves, count, only_number(value, bases), bases)
-                end_crowd(value, bases, counters)
-        else:
-            if key_of(value, bases, counters) != sequence:
-                return at
-            for leaf in range(count):
-                head = leaves[leaf, 1]
-                place = entry_slot(head, leaves[leaf, 2], leaves[leaf, 3], bases)
-                erase(leaves[leaf, 0], head, place, bases, counters)
-            give_number(value, bases, counters)
-            counters[DISTINCT] -= 1
-        counters[ALL] -= 1
     counters[STATUS] = DONE
     return len(fingerprints)
 

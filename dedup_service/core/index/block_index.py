@@ -3,9 +3,9 @@
 How: S shards, each with the sequences that `block_shard.owner` assigns to it. A probe asks all shards and
 merges the answers, which are therefore the same for any S.
 
-Two layouts, with the same answers. `compact` serves radii up to 3: two halves of 32 bits, about 35 bytes a
-fingerprint, growth without a pause (`block_compact`). `seed` serves radii up to 7: four blocks of 16 bits
-(`block_shard`).
+Two layouts, with the same answers. `compact` serves radii up to 3 (`block_compact`): quarters of 16 bits up to 25
+million fingerprints, then halves of 32 bits, with some 40 and 35 bytes a fingerprint; it grows without a pause. `seed`
+serves radii up to 7: four blocks of 16 bits (`block_shard`).
 
 Invariants: an entry is a pair (sequence, fingerprint) and is stored once. Answers depend on the entries
 alone, not on the order or the way in which they were inserted. Not thread-safe: one thread at a time,
@@ -22,11 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.core.index.block_compact import HOT_ENTRIES, MAX_ROW, CompactShard
+from dedup_service.core.index.block_compact import HOT_ENTRIES, MAX_ROW, QUARTERS, CompactShard
 from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
 from dedup_service.core.index.block_layout import MAX_RADIUS
+from dedup_service.core.index.block_quarters import MAX_ENTRIES
 from dedup_service.core.index.block_shard import MIN_SPLIT, Shard, owner, owners
-from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
+from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters, arranged
+from dedup_service.core.kernels import kernel
 
 __all__ = ["BlockIndex", "Layout"]
 
@@ -57,13 +59,16 @@ class BlockIndex:
         layout: Layout | None = None,
         rows: bool = False,
         min_split: int | None = _BY_LAYOUT,
+        quarters: int = QUARTERS,
     ) -> None:
         """Make an empty index, exact within `radius` bits.
 
         shards: number of parts. layout: None chooses `compact` up to radius 3, else `seed`. rows: sequences are row
         numbers, 0 to `MAX_ROW`, which the compact layout stores as they are: 8 bytes an entry less. min_split: entries
         above which a crowded bucket may get a second level; None: no bucket does, and probes of hot buckets
-        are slower; by default what the layout does best with. Answers are the same for any value of these.
+        are slower; by default what the layout does best with. quarters: fingerprints of a shard above which the
+        compact layout goes over to halves; 0: it has halves from the start. Answers are the same for any value
+        of these.
 
         Raises ConfigurationError for a radius outside 0..7, `compact` above 3, or fewer than 1 shard.
         """
@@ -83,7 +88,11 @@ class BlockIndex:
         self._shards: list[CompactShard | Shard]
         if self._layout == "compact":
             entries = HOT_ENTRIES if min_split == _BY_LAYOUT else min_split
-            self._shards = [CompactShard(radius, hot_entries=entries, rows=rows) for _ in range(shards)]
+            crowded = MAX_ENTRIES if min_split == _BY_LAYOUT or min_split is None else min_split
+            self._shards = [
+                CompactShard(radius, hot_entries=entries, crowded_entries=crowded, quarters=quarters, rows=rows)
+                for _ in range(shards)
+            ]
         else:
             entries = MIN_SPLIT if min_split == _BY_LAYOUT else min_split
             self._shards = [Shard(radius, min_split=entries) for _ in range(shards)]
@@ -150,9 +159,14 @@ class BlockIndex:
         fills = {id(shard): shard.filling(each) for shard in self._shards if isinstance(shard, CompactShard)}
         for sequences, fingerprints in pieces:
             for shard, some, stored in self._owned(*self._checked_arrays(sequences, fingerprints)):
-                fills[id(shard)].add(some, stored)
+                filling = fills[id(shard)]
+                if filling is None:
+                    shard.insert(some, stored)
+                else:
+                    filling.add(some, stored)
         for filling in fills.values():
-            filling.end()
+            if filling is not None:
+                filling.end()
 
     def remove(self, sequence: int, fingerprint: int) -> None:
         """Remove an entry; StateError if this pair of sequence and fingerprint is not in the index."""
@@ -200,12 +214,7 @@ class BlockIndex:
             raise ConfigurationError(f"most_identical is {most_identical}; give 1 or more")
         fingerprints = np.array(fingerprints, np.uint64, order="C")
         query, sequence, distance = self._ask(fingerprints, NO_LIMIT if most_identical is None else most_identical)
-        if not len(query):
-            offsets = np.zeros(len(fingerprints) + 1, np.int64)
-            return BatchProbeResult(offsets, _NO_CANDIDATES.sequences, _NO_CANDIDATES.distances)
-        order = np.lexsort((sequence, distance, query))
-        offsets = np.searchsorted(query[order], np.arange(len(fingerprints) + 1))
-        return BatchProbeResult(offsets, sequence[order], distance[order])
+        return arranged(query, sequence, distance, len(fingerprints))
 
     def statistics(self) -> IndexStatistics:
         """Return the present sizes; reads 65,536 bucket headers of each table (some ms)."""
@@ -268,16 +277,26 @@ class BlockIndex:
             )
         if not len(sequences):
             return sequences, fingerprints
-        ascend = len(sequences) == 1 or bool(np.all(sequences[1:] >= sequences[:-1]))
-        least, most = (sequences[0], sequences[-1]) if ascend else (sequences.min(), sequences.max())
+        sequences, fingerprints = np.array(sequences, order="C"), np.array(fingerprints, order="C")
+        ascend, least, most = _span(sequences)
         if least < 0:
             raise ConfigurationError(f"sequence {least} is negative; number pages from 0")
         if most > self._max_sequence:
             raise ConfigurationError(f"row {most} is above {self._max_sequence}, the largest row number")
         if ascend:
-            return np.array(sequences, order="C"), np.array(fingerprints, order="C")
+            return sequences, fingerprints
         order = np.argsort(sequences, kind="stable")
         return sequences[order], fingerprints[order]
+
+
+@kernel
+def _span(sequences: npt.NDArray[np.int64]) -> tuple[bool, int, int]:
+    """Return whether sequences ascend, the smallest and the largest one, in one pass."""
+    ascend, least, most = True, sequences[0], sequences[0]
+    for at in range(1, len(sequences)):
+        ascend &= sequences[at] >= sequences[at - 1]
+        least, most = min(least, sequences[at]), max(most, sequences[at])
+    return ascend, least, most
 
 
 def _checked(value: int, most: int, name: str) -> int:

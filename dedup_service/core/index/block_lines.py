@@ -24,9 +24,11 @@ from dedup_service.core.index.block_memory import FIRST_BITS, bit_length, item_a
 from dedup_service.core.kernels import kernel_inline, load32, long_kernel, store32
 
 __all__ = [
+    "CHUNKS",
     "COUNTERS",
     "COUNT_SHIFT",
     "ENTRIES",
+    "FINGERPRINTS",
     "FREE_LINE",
     "HEADS",
     "HEAD_ROOM",
@@ -43,8 +45,10 @@ __all__ = [
     "NUMBERS",
     "OVERFLOW",
     "POOLS",
+    "QUARTER_HEADS",
     "SLOTS",
     "TABLES",
+    "VALUES",
     "Integers",
     "append",
     "bucket_of",
@@ -76,12 +80,15 @@ One bucket of six then overflows, and a fingerprint takes about 35 bytes (docs/a
 
 TABLES = 6
 OVERFLOW, NODES, NUMBERS = range(TABLES, TABLES + 3)
-POOLS = TABLES + 3
-"""Pools: heads of the two halves, of the four refined tables; overflow lines, crowd nodes, sequence numbers."""
+QUARTER_HEADS, CHUNKS, FINGERPRINTS, VALUES = range(TABLES + 3, TABLES + 7)
+POOLS = TABLES + 7
+"""Pools: heads of the two halves, of the four refined tables; overflow lines, crowd nodes, sequence numbers; and those
+of `block_quarters`.
+"""
 
 HEADS, HEAD_ROOM, ENTRIES = 0, TABLES, 2 * TABLES
 LINES_USED, LINES_ROOM, LINES_FREE, FREE_LINE = range(3 * TABLES, 3 * TABLES + 4)
-COUNTERS = 40
+COUNTERS = 56
 """Length of the counters. HEADS, HEAD_ROOM and ENTRIES are the first of one for each table."""
 
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BatchProbeResult", "IndexStatistics", "ProbeResult", "WorkCounters"]
+from dedup_service.core.kernels import kernel
+
+__all__ = ["BatchProbeResult", "IndexStatistics", "ProbeResult", "WorkCounters", "arranged"]
+
+_MOST_INSERTED = 64
+"""Candidates of one probe up to which they are sorted by insertion."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,3 +80,51 @@ class WorkCounters:
     probes: int
     buckets: int
     entries: int
+
+
+def arranged(
+    queries: npt.NDArray[np.int64],
+    sequences: npt.NDArray[np.int64],
+    distances: npt.NDArray[np.uint8],
+    probes: int,
+) -> BatchProbeResult:
+    """Return the candidates of so many probes in their order. queries: int64[m], of which probe each candidate is."""
+    offsets = np.zeros(probes + 1, np.int64)
+    ordered, ordered_distances = np.empty(len(queries), np.int64), np.empty(len(queries), np.uint8)
+    if not _arrange(queries, sequences, distances, offsets, ordered, ordered_distances):
+        order = np.lexsort((sequences, distances, queries))
+        ordered, ordered_distances = sequences[order], distances[order]
+    return BatchProbeResult(offsets, ordered, ordered_distances)
+
+
+@kernel
+def _arrange(
+    queries: npt.NDArray[np.int64],
+    sequences: npt.NDArray[np.int64],
+    distances: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    ordered: npt.NDArray[np.int64],
+    ordered_distances: npt.NDArray[np.uint8],
+) -> bool:
+    """Write offsets and, if no probe has many candidates, these in order; return whether it did. offsets: zeros."""
+    most = 0
+    for query in queries:
+        offsets[query + 1] += 1
+        most = max(most, offsets[query + 1])
+    for probe in range(len(offsets) - 1):
+        offsets[probe + 1] += offsets[probe]
+    if most > _MOST_INSERTED:
+        return False
+    ends = offsets[:-1].copy()
+    for at in range(len(queries)):
+        query, sequence, distance = queries[at], sequences[at], distances[at]
+        place = ends[query]
+        ends[query] += 1
+        while place > offsets[query]:
+            before = ordered_distances[place - 1]
+            if before < distance or (before == distance and ordered[place - 1] < sequence):
+                break
+            ordered[place], ordered_distances[place] = ordered[place - 1], before
+            place -= 1
+        ordered[place], ordered_distances[place] = sequence, distance
+    return True
