@@ -11,7 +11,7 @@ more than the step (measured: probes take 1.5 to 2.2 times as long). Only kernel
 their steps inside: after editing a step, delete `__pycache__/*.nbi` of the package, or touch the files of
 the kernels that use it.
 
-`popcount` and `prefetch` are instructions that no operator of Python stands for. `load16` … `store64` read and
+`popcount` and `prefetch` are instructions that no operator of Python stands for. `load8` … `store64` read and
 write memory by address, for tables whose memory is in many pieces (`core.index.memory_pages`).
 """
 
@@ -28,6 +28,7 @@ from numba.extending import intrinsic
 __all__ = [
     "kernel",
     "kernel_inline",
+    "load8",
     "load16",
     "load32",
     "load64",
@@ -35,6 +36,7 @@ __all__ = [
     "popcount",
     "prefetch",
     "prefetch_address",
+    "store8",
     "store16",
     "store32",
     "store64",
@@ -157,6 +159,12 @@ one after the other.
 
 prefetch_address = cast("Callable[[int], None]", intrinsic(_prefetch_address))
 """Fetch the cache line of an address; it need not be valid. Callable from kernels only."""
+
+load8 = cast("Callable[[int], int]", intrinsic(_load(8, types.int64)))
+"""Return the byte at an address, 0 to 255. Callable from kernels only; nothing is checked."""
+
+store8 = cast("Callable[[int, int], None]", intrinsic(_store(8, types.int64)))
+"""Write the lower 8 bits of a value to an address. Callable from kernels only; nothing is checked."""
 
 load16 = cast("Callable[[int], int]", intrinsic(_load(16, types.int64)))
 """Return the 16-bit word at an even address, 0 to 65,535. Callable from kernels only; nothing is checked."""

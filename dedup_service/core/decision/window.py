@@ -176,7 +176,10 @@ class Window:
 
     def announce(self, pages: PageColumns) -> None:
         """Give the pages of a batch their places, in which they are not live. Adds no others until `finish`."""
-        self._start += int(self._ordinals[self._start : self._settled].searchsorted(self._left, side="right"))
+        left = int(self._ordinals[self._start : self._settled].searchsorted(self._left, side="right"))
+        for values in (self._packed, self._keys):
+            values[self._start : self._start + left] = [b""] * left
+        self._start += left
         self._make_room(len(pages))
         rows = slice(self._end, self._end + len(pages))
         self._columns.put(self._end, pages.evidence)
@@ -347,8 +350,7 @@ class Window:
         if self._end + rows <= size:
             return
         used, count = slice(self._start, self._end), self._end - self._start
-        while size < 2 * (count + rows):
-            size *= 2
+        size = max(_FIRST_ROWS, (count + rows) * 3 // 2)  # half as many again come before the next move
         columns = EvidenceColumns(size)
         self._columns.move(used, columns)
         self._columns = columns

@@ -5,6 +5,9 @@ are cut from larger pieces, which double in size up to `_MAX_PIECE_PAGES` pages,
 and the memory of a large one is at most one piece more than its pages. A page that is given back is used for
 the next request; memory is not returned to the system before the pool is dropped.
 
+Once a pool is so large that `_HUGE_PIECE_BYTES` are a small part of it, its pieces have that size: numpy asks the
+system for huge pages of memory for them, of which 512 times fewer have to be provided and found by the processor.
+
 Invariants: pages begin at multiples of their size; addresses are valid as long as the pool lives. Whoever passes
 them to a kernel keeps the pool alive.
 """
@@ -15,7 +18,13 @@ import numpy.typing as npt
 __all__ = ["MemoryPages"]
 
 _FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 128
-"""Pages of the first piece, and of the largest ones: 1 MB for pages of 8 KB."""
+"""Pages of the first piece, and of the largest ones but the huge: 1 MB for pages of 8 KB."""
+
+_HUGE_PIECE_BYTES = 8 << 20
+"""numpy asks for huge pages from 4 MB on, and the first and the last of a piece are none."""
+
+_HUGE_FROM_BYTES = 16 * _HUGE_PIECE_BYTES
+"""Size of a pool from which on a piece of that size is 6% of it at most."""
 
 
 class MemoryPages:
@@ -25,18 +34,18 @@ class MemoryPages:
     go to the disk, unused places included.
     """
 
-    __slots__ = ("_free", "_page_bytes", "_pieces", "_used")
+    __slots__ = ("_free", "_page_bytes", "_pieces", "_size_bytes", "_used")
 
     def __init__(self, page_bytes: int) -> None:
         self._page_bytes = page_bytes
         self._pieces: list[npt.NDArray[np.uint64]] = []
         self._free: list[int] = []
-        self._used = 0
+        self._used = self._size_bytes = 0
 
     @property
     def size_bytes(self) -> int:
         """Memory reserved, free pages included."""
-        return sum(piece.nbytes for piece in self._pieces)
+        return self._size_bytes
 
     @property
     def used_bytes(self) -> int:
@@ -46,9 +55,12 @@ class MemoryPages:
     def take(self) -> int:
         """Return the address of a page."""
         if not self._free:
-            pages = min(_FIRST_PIECE_PAGES << len(self._pieces), _MAX_PIECE_PAGES)
+            pages = min(_FIRST_PIECE_PAGES << min(len(self._pieces), 16), _MAX_PIECE_PAGES)
+            if self._size_bytes >= _HUGE_FROM_BYTES:
+                pages = max(pages, _HUGE_PIECE_BYTES // self._page_bytes)
             piece = np.zeros((pages + 1) * self._page_bytes // 8, np.uint64)
             self._pieces.append(piece)
+            self._size_bytes += piece.nbytes
             first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
             self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))
         self._used += 1

@@ -1,7 +1,7 @@
 """Pieces of a quotient table as bytes: a segment is copied out and back in without a look at its elements.
 
-A piece is the first words of a segment (`quotient_segment.FIELDS`), then its columns: tags, values and, if tags are
-wide, their upper halves. A table never joins segments, so a walk that goes on at the end of the range just copied
+A piece is the first words of a segment (`quotient_segment.FIELDS`), then its columns: tags, values and, if tags have
+them, their upper halves. A table never joins segments, so a walk that goes on at the end of the range just copied
 tiles the hash space, whatever is split meanwhile.
 """
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.index.quotient_segment import (
+    BYTE_MORE,
     COLUMN_PAGES,
     DEPTH,
     FIELDS,
@@ -18,11 +19,13 @@ from dedup_service.core.index.quotient_segment import (
     PREFIX,
     USED,
     WIDE,
+    WORD_MORE,
     field,
     read_in_order,
     segment_of,
     tag_address,
     upper_address,
+    upper_byte_address,
     value_address,
     write_in_order,
 )
@@ -36,7 +39,8 @@ END = 1 << HASH_BITS
 HEAD_BYTES = 8 * FIELDS
 MAX_PIECE_BYTES = HEAD_BYTES + 8 * COLUMN_PAGES * PAGE_PLACES
 
-_TAG_PAGE, _VALUE_PAGE = 2 * PAGE_PLACES, 4 * PAGE_PLACES
+_BYTES_PAGE, _TAG_PAGE, _VALUE_PAGE = PAGE_PLACES, 2 * PAGE_PLACES, 4 * PAGE_PLACES
+"""Bytes of PAGE_PLACES places in a column of bytes, of tags and of values."""
 _REST = 3
 
 Bytes = npt.NDArray[np.uint8]
@@ -44,7 +48,7 @@ Bytes = npt.NDArray[np.uint8]
 
 def piece_bytes(head: npt.NDArray[np.int64]) -> int:
     """Return the bytes of a piece. head: int64[FIELDS], its first words."""
-    return HEAD_BYTES + int(head[PLACES]) * (8 if head[WIDE] else 6)
+    return HEAD_BYTES + int(head[PLACES]) * {0: 6, BYTE_MORE: 7, WORD_MORE: 8}.get(int(head[WIDE]), 0)
 
 
 @kernel_inline
@@ -69,10 +73,15 @@ def copy_out(position: int, table: int, piece: int) -> tuple[int, int]:
     for start in range(0, field(segment, PLACES), PAGE_PLACES):
         copy_words(value_address(start, segment), at, _VALUE_PAGE // 8)
         at += _VALUE_PAGE
-    if field(segment, WIDE):
+    wide = field(segment, WIDE)
+    if wide:
         for start in range(0, field(segment, PLACES), PAGE_PLACES):
-            copy_words(upper_address(start, segment), at, _TAG_PAGE // 8)
-            at += _TAG_PAGE
+            if wide == BYTE_MORE:
+                copy_words(upper_byte_address(start, segment), at, _BYTES_PAGE // 8)
+                at += _BYTES_PAGE
+            else:
+                copy_words(upper_address(start, segment), at, _TAG_PAGE // 8)
+                at += _TAG_PAGE
     width = HASH_BITS - field(segment, DEPTH)
     return (field(segment, PREFIX) + 1) << width, at - piece
 
@@ -87,10 +96,15 @@ def copy_in(segment: int, piece: int) -> None:
     for start in range(0, field(segment, PLACES), PAGE_PLACES):
         copy_words(at, value_address(start, segment), _VALUE_PAGE // 8)
         at += _VALUE_PAGE
-    if field(segment, WIDE):
+    wide = field(segment, WIDE)
+    if wide:
         for start in range(0, field(segment, PLACES), PAGE_PLACES):
-            copy_words(at, upper_address(start, segment), _TAG_PAGE // 8)
-            at += _TAG_PAGE
+            if wide == BYTE_MORE:
+                copy_words(at, upper_byte_address(start, segment), _BYTES_PAGE // 8)
+                at += _BYTES_PAGE
+            else:
+                copy_words(at, upper_address(start, segment), _TAG_PAGE // 8)
+                at += _TAG_PAGE
 
 
 @kernel_inline

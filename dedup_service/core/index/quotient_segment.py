@@ -8,10 +8,11 @@ which homes have a run (`HOMED`) and which elements continue one (`CONTINUES`); 
 element follows, so only the rest of its hash is stored beside the value. Equal hashes of all slots have
 adjacent homes: one probe of all slots reads one cache line or two.
 
-A place has a tag of 16 bits, a value of 32, and in segments of small tables 16 bits more of the rest of the hash
-(`WIDE` is 1). A tag has HOMED, CONTINUES and `FLAG`, one bit for the caller, then the first part of the rest,
-which is not 0; an empty place has 0 there. Each column lies in pages of `PAGE_PLACES` places; nearly all loops
-stay within one, so they step from address to address.
+A place has a tag of 16 bits, a value of 32, and in segments of tables up to some million elements 8 bits more of
+the rest of the hash (`WIDE` is BYTE_MORE), of small ones 16 (WORD_MORE). A tag has HOMED, CONTINUES and `FLAG`, one
+bit for the caller, then the first part of the rest, which is not 0; an empty place has 0 there. Each column lies in
+pages of `PAGE_PLACES` places, one of bytes in pages of twice as many; nearly all loops stay within one, so they step
+from address to address.
 
 Invariants: no empty place lies between the home of an element and the element; the last place of a segment is
 empty, so every search ends; an empty place is no home of a run.
@@ -25,17 +26,20 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import (
     kernel_inline,
+    load8,
     load16,
     load32,
     load64,
     long_kernel,
     prefetch_address,
+    store8,
     store16,
     store32,
     store64,
 )
 
 __all__ = [
+    "BYTE_MORE",
     "COLUMNS",
     "COLUMN_PAGES",
     "DEPTH",
@@ -46,6 +50,7 @@ __all__ = [
     "FULL",
     "HASH_BITS",
     "LIMIT",
+    "MAX_MIDDLE",
     "MAX_NARROW",
     "MAX_WIDE",
     "MOVED",
@@ -61,6 +66,7 @@ __all__ = [
     "TABLE_FIELDS",
     "USED",
     "WIDE",
+    "WORD_MORE",
     "add",
     "field",
     "first_of_run",
@@ -78,6 +84,7 @@ __all__ = [
     "tag_address",
     "take_out",
     "upper_address",
+    "upper_byte_address",
     "value_address",
     "value_at",
     "write_in_order",
@@ -99,8 +106,8 @@ DEPTH, PREFIX, ROWS, PLACES, USED, LIMIT, WIDE, SPARSE_LIMIT, NUMBER = range(9)
 FIELDS = 9
 """First words of a segment, int64. DEPTH, PREFIX: it has the hashes that begin with these bits. ROWS: equal parts of
 its range. PLACES: of each column. USED: elements; from LIMIT on the segment has to grow, and below SPARSE_LIMIT it
-has to shrink. WIDE: 1 if tags have an upper half. NUMBER: of the segment. COLUMN_PAGES addresses of pages follow for
-each column."""
+has to shrink. WIDE: WORD_MORE or BYTE_MORE if tags have an upper half, else 0. NUMBER: of the segment. COLUMN_PAGES
+addresses of pages follow for each column."""
 
 _TAGS = 8 * FIELDS
 _VALUES, _UPPER = _TAGS + 8 * COLUMN_PAGES, _TAGS + 16 * COLUMN_PAGES
@@ -120,11 +127,15 @@ _REST = 3
 _FIRST = (1 << 13) - 1
 """Rests that the lower half of a tag can tell apart: 1 to _FIRST."""
 
-MAX_NARROW, MAX_WIDE = _FIRST, _FIRST << 16
-"""Rests that a tag can tell apart without and with its upper half."""
+MAX_NARROW, MAX_MIDDLE, MAX_WIDE = _FIRST, _FIRST << 8, _FIRST << 16
+"""Rests that a tag can tell apart without its upper half, and with one of 8 or 16 bits."""
+
+WORD_MORE, BYTE_MORE = 1, 2
+"""Kinds of upper halves: 16 and 8 bits."""
 
 _PAGE_SHIFT, _IN_PAGE = 11, PAGE_PLACES - 1
 _TAG_PAGE = 2 * PAGE_PLACES
+_BYTES_SHIFT, _IN_BYTES = _PAGE_SHIFT + 1, 2 * PAGE_PLACES - 1
 
 
 @kernel_inline
@@ -176,8 +187,50 @@ def tag_address(place: int, segment: int) -> int:
 
 @kernel_inline
 def upper_address(place: int, segment: int) -> int:
-    """Return the address of the upper half of a wide tag."""
+    """Return the address of an upper half of 16 bits."""
     return load64(segment + _UPPER + ((place >> _PAGE_SHIFT) << 3)) + ((place & _IN_PAGE) << 1)
+
+
+@kernel_inline
+def upper_byte_address(place: int, segment: int) -> int:
+    """Return the address of an upper half of 8 bits."""
+    return load64(segment + _UPPER + ((place >> _BYTES_SHIFT) << 3)) + (place & _IN_BYTES)
+
+
+@kernel_inline
+def upper_at(place: int, wide: int, segment: int) -> int:
+    """Return the upper half of a tag; there is one."""
+    if wide == BYTE_MORE:
+        return load8(upper_byte_address(place, segment))
+    return load16(upper_address(place, segment))
+
+
+@kernel_inline
+def set_upper(place: int, value: int, wide: int, segment: int) -> None:
+    """Write the upper half of a tag; there is one."""
+    if wide == BYTE_MORE:
+        store8(upper_byte_address(place, segment), value)
+    else:
+        store16(upper_address(place, segment), value)
+
+
+@kernel_inline
+def shift_uppers(place: int, end: int, wide: int, segment: int) -> None:
+    """Move the upper halves from `place` to the place before `end` on by one."""
+    if wide == WORD_MORE:
+        for at in range(end, place, -1):
+            store16(upper_address(at, segment), load16(upper_address(at - 1, segment)))
+        return
+    while end > place:  # from page to page, backwards
+        first = max(place, end & ~_IN_BYTES)
+        address = upper_byte_address(end, segment)
+        for _ in range(end - first):
+            store8(address, load8(address - 1))
+            address -= 1
+        end = first
+        if end > place:
+            store8(address, load8(upper_byte_address(end - 1, segment)))
+            end -= 1
 
 
 @kernel_inline
@@ -260,10 +313,11 @@ def first_of_run(home: int, segment: int) -> int:
 @kernel_inline
 def is_rest(place: int, tag: int, rest: int, segment: int) -> bool:
     """Return whether the element at a place, with this tag, has the rest."""
-    if not field(segment, WIDE):
+    wide = field(segment, WIDE)
+    if not wide:
         return bool(tag >> _REST == rest + 1)
     lower, upper = rest % _FIRST + 1, rest // _FIRST
-    return bool(tag >> _REST == lower and load16(upper_address(place, segment)) == upper)
+    return bool(tag >> _REST == lower and upper_at(place, wide, segment) == upper)
 
 
 @kernel_inline
@@ -324,6 +378,8 @@ def add(place: int, home: int, rest: int, value: int, segment: int, table: int) 
     change(table, SCANNED, place - home)
     change(table, MOVED, end - place + 1)
     wide = field(segment, WIDE)
+    if wide:
+        shift_uppers(place, end, wide, segment)
     own = load16(address)
     while end > place:  # from page to page, backwards
         first = max(place, end & ~_IN_PAGE)
@@ -335,18 +391,11 @@ def add(place: int, home: int, rest: int, value: int, segment: int, table: int) 
             own = before
             tags -= 2
             values -= 4
-        if wide:
-            uppers = upper_address(end, segment)
-            for _ in range(end - first):
-                store16(uppers, load16(uppers - 2))
-                uppers -= 2
         end = first
         if end > place:
             before = load16(tag_address(end - 1, segment))
             store16(tags, (own & HOMED) | (before & ~HOMED))
             store32(values, load32(value_address(end - 1, segment)))
-            if wide:
-                store16(upper_address(end, segment), load16(upper_address(end - 1, segment)))
             own = before
             end -= 1
     home_address = tag_address(home, segment)
@@ -364,7 +413,7 @@ def put_rest(place: int, bits: int, rest: int, wide: int, segment: int) -> None:
     """Write the tag of an element."""
     if wide:
         store16(tag_address(place, segment), bits | ((rest % _FIRST + 1) << _REST))
-        store16(upper_address(place, segment), rest // _FIRST)
+        set_upper(place, rest // _FIRST, wide, segment)
     else:
         store16(tag_address(place, segment), bits | ((rest + 1) << _REST))
 
@@ -390,7 +439,7 @@ def take_out(place: int, home: int, segment: int, table: int) -> None:
         store16(address, (load16(address) & HOMED) | (tag & ~HOMED))
         store32(value_address(hole, segment), load32(value_address(hole + 1, segment)))
         if wide:
-            store16(upper_address(hole, segment), load16(upper_address(hole + 1, segment)))
+            set_upper(hole, upper_at(hole + 1, wide, segment), wide, segment)
         hole += 1
     change(table, MOVED, hole - place + 1)
     address = tag_address(hole, segment)
@@ -434,7 +483,7 @@ def read_in_order(
                 slot = home - row * all_slots
             rest = (tag >> _REST) - 1
             if wide:
-                rest += load16(upper_address(start + at, segment)) * _FIRST
+                rest += upper_at(start + at, wide, segment) * _FIRST
             hashes[count] = first + rest
             slots[count] = slot
             values[count] = load32(contents + 4 * at)

@@ -1,4 +1,4 @@
-"""A hash table of six bytes a place that grows by small steps: segments, and the directory that finds them.
+"""A hash table of six or seven bytes a place that grows by small steps: segments, and the directory that finds them.
 
 The directory has a segment for each value of the first bits of a hash; a segment has its own number of these
 bits (extendible hashing). A segment that is full gets a sixteenth more places, and one that has reached its
@@ -21,6 +21,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.index.memory_pages import MemoryPages
 from dedup_service.core.index.quotient_pieces import HEAD_BYTES, copy_in, copy_out, keep_live, piece_bytes
 from dedup_service.core.index.quotient_segment import (
+    BYTE_MORE,
     COLUMN_PAGES,
     COLUMNS,
     DEPTH,
@@ -31,6 +32,7 @@ from dedup_service.core.index.quotient_segment import (
     FULL,
     HASH_BITS,
     LIMIT,
+    MAX_MIDDLE,
     MAX_NARROW,
     MAX_WIDE,
     MOVED,
@@ -46,6 +48,7 @@ from dedup_service.core.index.quotient_segment import (
     TABLE_FIELDS,
     USED,
     WIDE,
+    WORD_MORE,
     read_in_order,
     write_in_order,
 )
@@ -167,7 +170,7 @@ class QuotientTable:
             end += 1 << width
             number, segment[:FIELDS] = int(segment[NUMBER]), head
             segment[NUMBER] = number
-            self._set_pages(segment, pages, pages, pages if head[WIDE] else 0)
+            self._set_pages(segment, pages, pages, _upper_pages(pages, int(head[WIDE])))
             directory += [_address(segment)] * (1 << (depth - int(head[DEPTH])))
         if end != 1 << HASH_BITS:
             raise StateError("pieces of a table are missing: build it again")
@@ -255,14 +258,15 @@ class QuotientTable:
         places = pages * PAGE_PLACES
         slack = max(_MIN_SLACK, 2 * self._slots, places >> 7)
         rows = (places - slack) // self._slots
-        wide = -(-(1 << (HASH_BITS - int(segment[DEPTH]))) // rows) > MAX_NARROW
+        rests = -(-(1 << (HASH_BITS - int(segment[DEPTH]))) // rows)
+        wide = 0 if rests <= MAX_NARROW else BYTE_MORE if rests <= MAX_MIDDLE else WORD_MORE
         segment[ROWS], segment[PLACES], segment[WIDE] = rows, places, wide
         segment[LIMIT] = max(1, int(rows * self._slots * self._max_load))
         segment[SPARSE_LIMIT] = 0
         if pages > self._pages_for(segment, 0):  # so few that a page less is enough
             fewer = int(((pages - 1) * PAGE_PLACES - slack - self._slots) * self._max_load * _STEP / (_STEP + 1))
             segment[SPARSE_LIMIT] = max(0, min(int(segment[LIMIT] * _SPARSE), fewer - fewer // 16))
-        self._set_pages(segment, pages, pages, pages if wide else 0)
+        self._set_pages(segment, pages, pages, _upper_pages(pages, wide))
         return pages
 
     def _release_all(self) -> None:
@@ -279,6 +283,11 @@ class QuotientTable:
             for page in range(wanted[column], have):
                 memory.give_back(int(addresses[column, page]))
             addresses[column, wanted[column] :] = 0
+
+
+def _upper_pages(pages: int, wide: int) -> int:
+    """Return the pages of upper halves, of the size of those of tags, beside so many pages of tags."""
+    return 0 if not wide else pages if wide == WORD_MORE else -(-pages // 2)
 
 
 def _address(record: Record) -> int:

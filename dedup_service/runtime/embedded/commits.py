@@ -16,6 +16,7 @@ from dedup_service.core.decision.decider import Decider
 from dedup_service.runtime.embedded.database import StateDamagedError, StateFullError
 from dedup_service.runtime.embedded.evidence import Move
 from dedup_service.runtime.embedded.journal import Journal
+from dedup_service.runtime.freed_memory import return_freed_memory
 from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.errors import StoreDamagedError, StoreFullError
@@ -117,6 +118,7 @@ class Commits:
     def _finish(self, pending: PendingCommit) -> None:
         try:
             pending.finish()
+            return_freed_memory()
         except BaseException as error:
             _LOG.warning("%s: no commit of the kept pages; the journal has them", error)
             self._failure = error

@@ -332,3 +332,17 @@ def test_its_memory_is_that_of_a_window(size: int) -> None:
     expected = [at for at in range(ordinal - size + 1, ordinal + 1) if at % 4 == 3]
     assert found_by(window, Entry(-1, None, None, None, 1, evidence=EVIDENCE[3]), 1.0) == expected
     assert found_by(window, Entry(-1, None, None, None, 1), 0.0) == []
+
+
+def test_evidence_of_entries_that_left_is_not_kept() -> None:
+    """Their places stay until the arrays are moved, thousands of pages later; their bytes do not."""
+    window = Window()
+    first = Entry(5, 1, 1, None, 1, True, bytes(EVIDENCE[0]) + b" ", ordinal=1)
+    add(window, first)
+    window.settle(0, [b"path of its own" * 2])
+    held = sum(len(part) for part in (*window._packed, *window._keys))
+    window.leave(1)
+    window.announce(PageColumns.of_entries([]))
+    window.finish()
+    assert held
+    assert not any((*window._packed, *window._keys))

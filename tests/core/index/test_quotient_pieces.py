@@ -9,7 +9,7 @@ import pytest
 from dedup_service.core.errors import StateError
 from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.quotient_pieces import END, HEAD_BYTES, MAX_PIECE_BYTES
-from dedup_service.core.index.quotient_segment import FIELDS
+from dedup_service.core.index.quotient_segment import BYTE_MORE, FIELDS, WIDE, WORD_MORE
 
 Pieces = list[npt.NDArray[np.uint8]]
 ROWS = 150_000
@@ -129,3 +129,22 @@ def test_pieces_that_are_no_whole_table_are_refused() -> None:
     other.table.begin_load(heads)
     with pytest.raises(StateError, match="another size"):
         other.table.load_piece(0, pieces[0][:-1])
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(8_000, WORD_MORE), (60_000, BYTE_MORE)])
+def test_the_rest_of_a_hash_takes_as_many_bits_as_it_needs(rows: int, kind: int) -> None:
+    """Two bytes beside a tag in a small table, one in a larger one; rows come and go in both, and through pieces."""
+    values, table = hashes(rows), HashRows()
+    live = np.ones(rows, np.bool_)
+    for start in range(0, rows, 1000):
+        table.add_many(values[start : start + 1000], np.arange(start, min(start + 1000, rows), dtype=np.uint32))
+        gone = np.arange(start, min(start + 1000, rows), 7)
+        table.remove_many(values[gone], gone.astype(np.uint32))
+        live[gone] = False
+    pieces, crowds = walk(table)
+    assert {int(piece[:HEAD_BYTES].view("<i8")[WIDE]) for piece in pieces} == {kind}
+    assert {len(piece) - HEAD_BYTES for piece in pieces} <= {
+        places * (7 if kind == BYTE_MORE else 8) for places in range(0, 1 << 16, 2048)
+    } | {0}
+    assert_rows(table, values, live)
+    assert_rows(loaded(pieces, live, crowds), values, live)

@@ -37,7 +37,7 @@ from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import Policy
-from dedup_service.runtime.freed_memory import return_freed_memory
+from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
     UnreadableDecidingStateError,
@@ -156,6 +156,7 @@ class DecidingStore:
 
         Raises StoreDamagedError if a file is altered, and StoreFullError.
         """
+        keep_little_freed_memory()
         if self._stored is None:
             self._empty()
         removed = () if self._stored is None else self._stored.state.replica.decider.removed
