@@ -38,11 +38,6 @@ class Scripts(NamedTuple):
     kana: int
     other: int
 
-    @property
-    def letters(self) -> int:
-        """The number of all letters."""
-        return self.latin + self.han + self.kana + self.other
-
 
 def scripts_of(points: npt.NDArray[np.uint32]) -> Scripts:
     """Return the number of letters of a folded text, uint32[n], in each class; planes 2 and 3 are Han."""
@@ -125,17 +120,32 @@ class ScriptSegmenter(Segmenter):
         """Return the segmenters for the body and for the title of each page."""
         bounds = np.empty(2 * len(pages) + 1, np.int64)
         bounds[::2], bounds[1::2] = pages.starts, pages.bodies
-        counts = iter(class_counts(pages.points, bounds, _classes()).tolist())
-        pairs = zip(counts, counts, languages, strict=True)
-        return [
-            (self._for(Scripts(*body), stated), self._for(Scripts(*title), stated)) for body, title, stated in pairs
-        ]
+        stated = [language[:2].lower() if language else "" for language in languages]
+        of_pages = np.empty((len(bounds) - 1, 2), np.bool_)
+        for column, name in enumerate(("ja", "zh")):
+            of_pages[::2, column] = of_pages[1::2, column] = [language == name for language in stated]
+        chinese = are_chinese(class_counts(pages.points, bounds, _classes()), of_pages)
+        kinds = (self._other, self._chinese)
+        choices = [(of_body, of_title) for of_body in kinds for of_title in kinds]
+        return [choices[choice] for choice in (2 * chinese[::2] + chinese[1::2]).tolist()]
 
     def _for(self, scripts: Scripts, language: str | None) -> Segmenter:
-        if not scripts.han:
-            return self._other
         stated = language[:2].lower() if language else ""
-        if stated == "ja" or (scripts.kana and HAN_FOR_A_KANA * scripts.kana >= scripts.han):
-            return self._other
-        may_be_chinese = scripts.han >= scripts.other or stated == "zh"
-        return self._chinese if may_be_chinese and LETTERS_FOR_A_HAN * scripts.han >= scripts.letters else self._other
+        (chinese,) = are_chinese(np.array([scripts]), np.array([[stated == "ja", stated == "zh"]])).tolist()
+        return self._chinese if chinese else self._other
+
+
+@kernel
+def are_chinese(counts: npt.NDArray[np.int64], stated: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return 1 for each of n texts that the Chinese segmenter cuts, else 0: int64[n].
+
+    counts: letters of each class, int64[n, 4]. stated: whether the page states Japanese, and Chinese: bool[n, 2].
+    """
+    chinese = np.zeros(len(counts), np.int64)
+    for text in range(len(counts)):
+        latin, han, kana, other = counts[text]
+        if han == 0 or stated[text, 0] or (kana > 0 and HAN_FOR_A_KANA * kana >= han):
+            continue
+        may_be_chinese = han >= other or stated[text, 1]
+        chinese[text] = may_be_chinese and LETTERS_FOR_A_HAN * han >= latin + han + kana + other
+    return chinese
