@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.evidence.keys import LEVELS, PARTS, min_hash_keys, packed_keys_of
+from dedup_service.core.evidence.keys import LEVELS, PARTS, min_hash_keys, packed_rows
 from dedup_service.core.evidence.numbers import CHARACTERS
 from dedup_service.core.evidence.packed import MAX_PACKED, SHINGLE, write_evidence
 from dedup_service.core.evidence.sentences import ENDS
@@ -57,14 +57,14 @@ def text_features(pages: PageTexts, metadata: Sequence[bytes], *, shingle: int, 
     )
     ends = counts[:, 2].cumsum()
     pieces, places = packed[: ends[-1] if len(ends) else 0].tobytes(), [0, *ends.tolist()]
-    made = zip(counts.tolist(), halves.tolist(), pairwise(places), metadata, packed_keys_of(keys), strict=True)
+    made = zip(counts.tolist(), halves.tolist(), pairwise(places), metadata, packed_rows(keys), strict=True)
     return [
         TextFeatures(
             letters,
             ngrams,
             low | high << LANE if ngrams else None,
             pieces[start:end] + more if letters or more else b"",
-            of_page,
+            of_page if letters >= SHINGLE else b"",
         )
         for (letters, ngrams, _), (low, high), (start, end), more, of_page in made
     ]
