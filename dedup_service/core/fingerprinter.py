@@ -52,7 +52,12 @@ class Fingerprinter:
 
     def _prepared(self, pages: Sequence[Page]) -> Iterator[PreparedPage]:
         texts, exact = _folded(pages)
-        metadata = [pack((*page.keywords, *page.tags, *page.references)) for page in pages]
+        metadata = [
+            pack((*page.keywords, *page.tags, *page.references))
+            if page.keywords or page.tags or page.references
+            else b""
+            for page in pages
+        ]
         made = text_features(texts, metadata, shingle=self.space.shingle, bits=self.space.bits)
         words = self._words(pages, texts)
         for page, (body, text), features, of_words in zip(pages, exact_hashes(exact), made, words, strict=True):

@@ -7,12 +7,13 @@ interpreter lock, since they take some fifty microseconds a page.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.evidence.keys import LEVELS, PARTS, min_hash_keys, packed_keys_of
+from dedup_service.core.evidence.keys import LEVELS, PARTS, min_hash_keys, packed_rows
 from dedup_service.core.evidence.numbers import CHARACTERS
 from dedup_service.core.evidence.packed import MAX_PACKED, SHINGLE, write_evidence
 from dedup_service.core.evidence.sentences import ENDS
@@ -48,22 +49,24 @@ def text_features(pages: PageTexts, metadata: Sequence[bytes], *, shingle: int, 
     metadata: of each page, packed by `core.evidence.similarity`. shingle: letters of an n-gram of the `body` channel.
     bits: of a fingerprint, 64 or 128.
     """
-    packed = np.empty((len(pages), MAX_PACKED), np.uint8)
+    packed = np.empty(len(pages) * MAX_PACKED, np.uint8)
     sizes = np.fromiter(map(len, metadata), np.int64, len(pages))
     tables = CHARACTERS, ENDS, letter_table()
     counts, halves, keys = features_of_all(
         pages.points, pages.starts, pages.bodies, shingle, bits > LANE, sizes, *tables, packed
     )
-    made = zip(counts.tolist(), halves.tolist(), packed, metadata, packed_keys_of(keys), strict=True)
+    ends = counts[:, 2].cumsum()
+    pieces, places = packed[: ends[-1] if len(ends) else 0].tobytes(), [0, *ends.tolist()]
+    made = zip(counts.tolist(), halves.tolist(), pairwise(places), metadata, packed_rows(keys), strict=True)
     return [
         TextFeatures(
-            letters=letters,
-            ngrams=ngrams,
-            body=low | high << LANE if ngrams else None,
-            evidence=bytes(evidence.data[:size]) + more if letters or more else b"",
-            keys=of_page,
+            letters,
+            ngrams,
+            low | high << LANE if ngrams else None,
+            pieces[start:end] + more if letters or more else b"",
+            of_page if letters >= SHINGLE else b"",
         )
-        for (letters, ngrams, size), (low, high), evidence, more, of_page in made
+        for (letters, ngrams, _), (low, high), (start, end), more, of_page in made
     ]
 
 
@@ -80,20 +83,22 @@ def features_of_all(
     letter_table: npt.NDArray[np.bool_],
     packed: npt.NDArray[np.uint8],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
-    """Write the packed evidence of n pages, uint8[n, MAX_PACKED], and return what else `features_of` does of each.
+    """Write the packed evidence of n pages, one after the other, and return what else `features_of` does of each.
 
-    points, starts, bodies: of `PageTexts`. metadata: how many bytes each has, int64[n]. Returned are letters, n-grams
-    and the size of the evidence, int64[n, 3], the halves of the SimHash, uint64[n, 2], and the keys, uint32[n, PARTS,
-    LEVELS].
+    points, starts, bodies: of `PageTexts`. metadata: how many bytes each has, int64[n]. packed: uint8[n * MAX_PACKED].
+    Returned are letters, n-grams and the size of the evidence, int64[n, 3], the halves of the SimHash, uint64[n, 2],
+    and the keys, uint32[n, PARTS, LEVELS].
     """
     pages = len(bodies)
     counts, halves = np.empty((pages, 3), np.int64), np.empty((pages, 2), np.uint64)
     keys = np.empty((pages, PARTS, LEVELS), np.uint32)
+    at = 0
     for page in range(pages):
         body, title = points[starts[page] : bodies[page]], points[bodies[page] : starts[page + 1]]
         counts[page, 0], counts[page, 1], halves[page, 0], halves[page, 1], counts[page, 2], keys[page] = features_of(
-            body, title, shingle, is_wide, metadata[page], characters, ends, letter_table, packed[page]
+            body, title, shingle, is_wide, metadata[page], characters, ends, letter_table, packed[at : at + MAX_PACKED]
         )
+        at += counts[page, 2]
     return counts, halves, keys
 
 

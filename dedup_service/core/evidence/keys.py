@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import mix64_in_kernel
 
-__all__ = ["LEVELS", "MAX_LEVELS", "PARTS", "min_hash_keys", "packed_keys", "packed_keys_of", "unpacked_keys"]
+__all__ = ["LEVELS", "MAX_LEVELS", "PARTS", "min_hash_keys", "packed_keys", "packed_rows", "unpacked_keys"]
 
 PARTS = 8
 """Parts of a page's shingles."""
@@ -92,14 +92,13 @@ def _smallest(values: npt.NDArray[np.uint64], levels: int) -> npt.NDArray[np.uin
 
 def packed_keys(keys: npt.NDArray[np.uint32]) -> bytes:
     """Return keys uint32[PARTS, levels] as bytes, little-endian; b"" without any key."""
-    return packed_keys_of(keys[None])[0]
+    return packed_rows(keys[None])[0] if keys.any() else b""
 
 
-def packed_keys_of(keys: npt.NDArray[np.uint32]) -> list[bytes]:
-    """Return the keys of n pages, uint32[n, PARTS, levels], each as `packed_keys` does."""
-    packed, size = keys.astype("<u4", copy=False).tobytes(), keys[0].nbytes if len(keys) else 0
-    has_any: list[bool] = keys.any(axis=(1, 2)).tolist()  # type: ignore[assignment]
-    return [packed[size * page : size * (page + 1)] if has else b"" for page, has in enumerate(has_any)]
+def packed_rows(keys: npt.NDArray[np.uint32]) -> list[bytes]:
+    """Return the keys of n pages with shingles, uint32[n, PARTS, levels], each as `packed_keys` does."""
+    packed, size = keys.astype("<u4", copy=False).tobytes(), 4 * PARTS * keys.shape[2]
+    return [packed[start : start + size] for start in range(0, len(packed), size)]
 
 
 def unpacked_keys(packed: bytes, levels: int) -> npt.NDArray[np.uint32]:

@@ -12,7 +12,7 @@ on the lengths.
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.normalise import is_letter_above, letter_table
 
@@ -31,7 +31,7 @@ MIN_SENTENCE = 6
 
 LENGTH_BITS, LETTERS_A_QUARTER = 6, 4
 
-_LETTER, _END, _STOP = 1, 2, 4
+_LETTER, _END, _STOP = 1, 2, 3
 _ENDS = "。！？!?；;…؟۔।\n"
 _PLANE = 0x10000
 _LONGEST = (1 << LENGTH_BITS) - 1
@@ -40,11 +40,11 @@ _S6 = np.uint64(LENGTH_BITS)
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """Return uint8[65536]: the kinds of each character of the first plane, as bits."""
+    """Return uint8[65536]: the kind of each character of the first plane, 0 for all else."""
     kinds = letter_table().astype(np.uint8) * np.uint8(_LETTER)
     for text, kind in ((_ENDS, _END), (".", _STOP)):
         for character in text:
-            kinds[ord(character)] |= kind
+            kinds[ord(character)] = kind
     return kinds
 
 
@@ -78,10 +78,11 @@ def sentences_in_order(
     for i in range(count + 1):
         code = code_points[i] if i < count else np.uint32(10)
         kind = kinds[code] if code < np.uint32(_PLANE) else np.uint8(_LETTER * is_letter_above(code))
-        if kind & _LETTER:
+        if kind == _LETTER:
             letters += 1
             sentence = sentence * GAMMA + np.uint64(code)
-        if (kind & _END) or _ends_here(code_points, i, kind):
+            continue
+        if kind == _END or _ends_here(code_points, i, kind):
             if letters >= MIN_SENTENCE:
                 quarters = min((letters + LETTERS_A_QUARTER // 2) // LETTERS_A_QUARTER, _LONGEST)
                 values[found] = np.uint32((mix64_in_kernel(sentence) >> _S38) << _S6 | np.uint64(quarters))
@@ -92,10 +93,10 @@ def sentences_in_order(
     return values[:found], places[:found], before
 
 
-@kernel
+@kernel_inline
 def _ends_here(code_points: npt.NDArray[np.uint32], i: int, kind: np.uint8) -> bool:
     """Whether a sentence ends at `i`: a full stop before a space, or a space after a Thai or Lao letter."""
-    if kind & _STOP:
+    if kind == _STOP:
         return i + 1 >= len(code_points) or code_points[i + 1] == np.uint32(32)
     if i == 0 or i >= len(code_points):
         return False

@@ -7,8 +7,7 @@ weights would move the fingerprints of unchanged pages.
 A table is a text of lines `word value`, the value a plain decimal. Words are looked up in the bytes of that
 text, without a Python object for each line: a dictionary of jieba's 270,132 words takes a quarter of a
 second and 45 MB in every process; reading the bytes and hashing each word in place takes a tenth of both.
-The hash table has line numbers, not keys, since the keys are in the text; so it has its own search (`_slot`)
-instead of `core.hash_table.slot_of`.
+The hash table has line numbers, not keys, since the keys are in the text.
 
 Arrays: data uint8[n] is the text in UTF-8, with a line break after the last line; starts int32[m] is where
 each line begins; slots int32[size] is the hash table.

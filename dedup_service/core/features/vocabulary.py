@@ -22,16 +22,22 @@ from dedup_service.core.text.segmentation import PageSegments, Segments
 
 __all__ = [
     "FEATURE",
+    "KNOWN",
     "MARKED",
     "MARKER",
+    "NOWHERE",
     "PHRASE",
     "SENTENCE_END",
     "WORD",
     "Facts",
     "FoundWords",
+    "SegmentArrays",
     "Vocabulary",
+    "begins_phrase",
     "distinct_features",
-    "phrases_within",
+    "is_any_at",
+    "segment_hash",
+    "slot_of_key",
 ]
 
 FEATURE, MARKER, SENTENCE_END, MARKED, PHRASE = 1, 2, 4, 8, 16
@@ -66,20 +72,15 @@ _FIRST_SIZE = 1 << 14
 LANE = 64
 _LANE = (1 << LANE) - 1
 
-_NOWHERE = 0
-_KNOWN = np.dtype(
-    [
-        ("key", np.uint64),
-        ("low", np.uint64),
-        ("high", np.uint64),
-        ("idf", np.float64),
-        ("place", np.int32),
-        ("kind", np.uint8),
-    ],
-    align=True,
+KNOWN = np.dtype(
+    [("key", np.uint64), ("low", np.uint64), ("idf", np.float64), ("place", np.int32), ("kind", np.uint8)], align=True
 )
-"""A slot of the table, which is in one or two cache lines: the hash of the code points, EMPTY without a word, and the
-facts of the word. place: scratch of `distinct_features`, _NOWHERE between calls."""
+"""A slot of the table, half a cache line: the hash of the code points, EMPTY without a word, and the facts of the word.
+The high half of its hash, which 64 bits do not need, is in an array of its own. place: scratch of loops over a page,
+NOWHERE between calls."""
+
+NOWHERE = 0
+_LINE = 64
 
 Slots = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -102,8 +103,8 @@ class Facts:
 class FoundWords(NamedTuple):
     """The words of n pages, as kernels take them.
 
-    slots: of each segment in `known`, int64[k]. starts, bodies: of `PageSegments`. phrases: the segments of bodies with
-    which a marker phrase begins, ascending: int64[p].
+    slots: of each segment in `known` and `high`, int64[k]. starts, bodies: of `PageSegments`. phrases: the segments of
+    bodies with which a marker phrase begins, ascending: int64[p].
     """
 
     slots: Slots
@@ -111,10 +112,27 @@ class FoundWords(NamedTuple):
     bodies: Slots
     phrases: Slots
     known: Known
+    high: Hashes
 
     def distinct(self) -> Words:
         """Return the distinct features of all segments as of one page, WORD[d], in order of first occurrence."""
-        return distinct_features(self.slots, self.known, int(self.bodies[0]), self.phrases)
+        return distinct_features(self.slots, self.known, self.high, int(self.bodies[0]), self.phrases)
+
+
+class SegmentArrays(NamedTuple):
+    """The segments of n pages with the table of known words, as kernels take them that find the words themselves.
+
+    points, ends: of `Segments`. starts, bodies: of `PageSegments`. phrases: the hashes of the segments of p marker
+    phrases, EMPTY after the last one: uint64[p, longest]. known, high: the table.
+    """
+
+    points: npt.NDArray[np.uint32]
+    ends: Slots
+    starts: Slots
+    bodies: Slots
+    phrases: Hashes
+    known: Known
+    high: Hashes
 
 
 class Vocabulary:
@@ -152,10 +170,15 @@ class Vocabulary:
         begun = _NO_PHRASES
         if unknown or phrases:
             begun = phrase_starts(hashes, slots, starts, bodies, self._known, self._phrases)
-        return FoundWords(slots, starts, bodies, begun, self._known)
+        return FoundWords(slots, starts, bodies, begun, self._known, self._high)
+
+    def arrays(self, pages: PageSegments) -> SegmentArrays:
+        """Return pages with the table, valid until words are looked up; it may lack words of theirs."""
+        segments, starts, bodies = pages
+        return SegmentArrays(segments.points, segments.ends, starts, bodies, self._phrases, self._known, self._high)
 
     def _empty(self) -> None:
-        self._known, self._count = np.zeros(_FIRST_SIZE, _KNOWN), 0
+        self._known, self._high, self._count = _slots(_FIRST_SIZE), np.zeros(_FIRST_SIZE, np.uint64), 0
 
     def _make_room(self, more: int) -> None:
         """Make the table so large that it is at most half full after `more` words are added."""
@@ -163,16 +186,24 @@ class Vocabulary:
         while 2 * (self._count + more) > size:
             size *= 2
         if size > len(self._known):
-            known, self._known = self._known, np.zeros(size, _KNOWN)
-            copy_known(known, self._known)
+            larger, high = _slots(size), np.zeros(size, np.uint64)
+            copy_known(self._known, self._high, larger, high)
+            self._known, self._high = larger, high
 
     def _fill(self, slots: Slots, words: Sequence[str]) -> None:
         """Store the facts of words at their slots."""
         facts = self._look_up(words)
         low = np.array([value & _LANE for value in facts.hashes], dtype=np.uint64)
         high = np.array([value >> LANE for value in facts.hashes], dtype=np.uint64)
-        store_facts(self._known, slots, low, high, facts.idf, np.array(facts.kinds, dtype=np.uint8))
+        store_facts(self._known, self._high, slots, low, high, facts.idf, np.array(facts.kinds, dtype=np.uint8))
         self._count += len(words)
+
+
+def _slots(size: int) -> Known:
+    """Return an empty table, of which no slot is in two cache lines."""
+    memory = np.zeros(size * KNOWN.itemsize + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size * KNOWN.itemsize].view(KNOWN)
 
 
 @kernel_inline
@@ -259,6 +290,7 @@ def take_slots(hashes: Hashes, ends: Slots, known: Known, unknown: int, slots: S
 @kernel
 def store_facts(
     known: Known,
+    highs: Hashes,
     slots: Slots,
     low: npt.NDArray[np.uint64],
     high: npt.NDArray[np.uint64],
@@ -268,15 +300,16 @@ def store_facts(
     """Write the columns of words at their slots, all of length n."""
     for i in range(len(slots)):
         slot = slots[i]
-        known[slot].low, known[slot].high, known[slot].idf, known[slot].kind = low[i], high[i], idf[i], kinds[i]
+        known[slot].low, highs[slot], known[slot].idf, known[slot].kind = low[i], high[i], idf[i], kinds[i]
 
 
 @kernel
-def copy_known(known: Known, larger: Known) -> None:
+def copy_known(known: Known, high: Hashes, larger: Known, larger_high: Hashes) -> None:
     """Insert all words into an empty table that has more slots."""
-    for word in known:
-        if word.key != EMPTY:
-            larger[slot_of_key(larger, word.key)] = word
+    for i in range(len(known)):
+        if known[i].key != EMPTY:
+            slot = slot_of_key(larger, known[i].key)
+            larger[slot], larger_high[slot] = known[i], high[i]
 
 
 @kernel
@@ -322,13 +355,6 @@ def is_any_at(hashes: Hashes, start: int, end: int, phrases: Hashes) -> bool:
 
 
 @kernel_inline
-def phrases_within(phrases: Slots, start: int, end: int) -> Slots:
-    """Return those of the phrases, ascending, that begin from `start` to before `end`, counted from `start`."""
-    first = np.searchsorted(phrases, start)
-    return phrases[first : np.searchsorted(phrases, end)] - start
-
-
-@kernel_inline
 def in_marked_sentences(slots: Slots, known: Known, body: int, phrases: Slots) -> npt.NDArray[np.bool_]:
     """Return which segments, without ends, are in a sentence of the body with a marker: bool[n]."""
     inside = np.zeros(len(slots), dtype=np.bool_)
@@ -347,7 +373,7 @@ def in_marked_sentences(slots: Slots, known: Known, body: int, phrases: Slots) -
 
 
 @kernel
-def distinct_features(slots: Slots, known: Known, body: int, phrases: Slots) -> Words:
+def distinct_features(slots: Slots, known: Known, high: Hashes, body: int, phrases: Slots) -> Words:
     """Return the distinct features of a page, WORD[d], in order of first occurrence.
 
     slots: of its n segments, int64[n], of which `body` are the body's. phrases: those of them with which a marker
@@ -361,10 +387,10 @@ def distinct_features(slots: Slots, known: Known, body: int, phrases: Slots) -> 
         slot = slots[i]
         if not known[slot].kind & np.uint8(FEATURE):
             continue
-        if known[slot].place == _NOWHERE:
+        if known[slot].place == NOWHERE:
             features[count] = slot
             words[count].first, words[count].counts = i, 0
-            words[count].low, words[count].high, words[count].idf = known[slot].low, known[slot].high, known[slot].idf
+            words[count].low, words[count].high, words[count].idf = known[slot].low, high[slot], known[slot].idf
             words[count].in_title = False
             words[count].marked = (known[slot].kind & np.uint8(MARKED)) != 0
             count += 1
@@ -377,5 +403,5 @@ def distinct_features(slots: Slots, known: Known, body: int, phrases: Slots) -> 
             words[place].counts = max(words[place].counts, 1)
         words[place].marked |= in_marked[i]
     for slot in features[:count]:
-        known[slot].place = _NOWHERE
+        known[slot].place = NOWHERE
     return words[:count]

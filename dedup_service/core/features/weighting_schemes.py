@@ -18,11 +18,10 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features import weighting_factors
 from dedup_service.core.features.hashing import HASHES
+from dedup_service.core.features.plain_weights import UNCOUNTED, plain_simhash, plain_simhashes, plain_weights
 from dedup_service.core.features.seed_java import SeedJavaScheme
-from dedup_service.core.features.simhash import FIXED_POINT, LANE, fixed_point, simhash_of_lanes, weighted
-from dedup_service.core.features.vocabulary import distinct_features, phrases_within
+from dedup_service.core.features.simhash import FIXED_POINT, LANE, fixed_point, simhash_of_lanes
 from dedup_service.core.features.words import Feature, PageWords, WordNeeds, WordTable
-from dedup_service.core.kernels import kernel, long_kernel
 
 __all__ = ["FACTORS", "SCHEMES", "SETTINGS", "Scheme", "WeightedScheme", "scheme_named"]
 
@@ -134,9 +133,13 @@ class WeightedScheme:
             tables = zip(texts, words.tables(), strict=True)
             return [self.fingerprint(text, lambda table=table: table, bits=bits) for text, table in tables]  # type: ignore[misc]
         prints: list[int | None] = [None] * len(words)
-        for numbers, found in words.found():
-            made = plain_simhashes(*found, self.title, self.marker, self._switches, bits)
-            for number, count, (low, high) in zip(numbers, *(array.tolist() for array in made), strict=True):
+        for numbers, pages in words.segmented():
+            counts, halves = np.full(len(numbers), UNCOUNTED), np.empty((len(numbers), 2), np.uint64)
+            factors = self.title, self.marker, self._switches, bits
+            if plain_simhashes(*words.vocabulary.arrays(pages), *factors, counts, halves):
+                words.vocabulary.find(pages)  # looks up what it lacks
+                plain_simhashes(*words.vocabulary.arrays(pages), *factors, counts, halves)
+            for number, count, (low, high) in zip(numbers, counts.tolist(), halves.tolist(), strict=True):
                 prints[number] = low | high << LANE if count else None
         return prints
 
@@ -228,74 +231,6 @@ class WeightedScheme:
         if self.title != 1:
             boosts.append(("title", weighting_factors.title(table, self.title)))
         return boosts
-
-
-@long_kernel
-def plain_simhashes(
-    slots: npt.NDArray[np.int64],
-    starts: npt.NDArray[np.int64],
-    bodies: npt.NDArray[np.int64],
-    phrases: npt.NDArray[np.int64],
-    known: npt.NDArray[np.void],
-    title: float,
-    marker: float,
-    switches: tuple[bool, bool],
-    bits: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Return the distinct words of n pages, int64[n], and the halves of their `plain_simhash`, uint64[n, 2].
-
-    slots to known: the fields of `FoundWords`.
-    """
-    counts, halves = np.empty(len(bodies), np.int64), np.empty((len(bodies), 2), np.uint64)
-    for page in range(len(bodies)):
-        start, end = starts[page], starts[page + 1]
-        own = phrases_within(phrases, start, end)
-        words = distinct_features(slots[start:end], known, bodies[page] - start, own)
-        counts[page] = len(words)
-        halves[page, 0], halves[page, 1] = plain_simhash(words, title, marker, switches, bits)
-    return counts, halves
-
-
-@kernel
-def plain_simhash(
-    words: npt.NDArray[np.void], title: float, marker: float, switches: tuple[bool, bool], bits: int
-) -> tuple[np.uint64, np.uint64]:
-    """Return the two halves of the fingerprint of words WORD[n] with their `plain_weights`, the low one first."""
-    weights = plain_weights(words, title, marker, switches)
-    hashes = np.empty(len(words), np.uint64)
-    for i in range(len(words)):
-        hashes[i] = words[i].low
-    low, high = weighted(hashes, weights, False), np.uint64(0)
-    if bits > LANE:
-        for i in range(len(words)):
-            hashes[i] = words[i].high
-        high = weighted(hashes, weights, False)
-    return low, high
-
-
-@kernel
-def plain_weights(
-    words: npt.NDArray[np.void], title: float, marker: float, switches: tuple[bool, bool]
-) -> npt.NDArray[np.int64]:
-    """Return fixed-point weights int64[n] of words WORD[n], computed step by step as `weighting_factors` does.
-
-    switches: multiply by idf; multiply, not add, the boosts.
-    """
-    by_idf, product = switches
-    weights = np.empty(len(words), dtype=np.int64)
-    for i in range(len(words)):
-        weight = 1.0 + np.log(np.float64(words[i].counts))
-        if by_idf:
-            weight *= words[i].idf
-        of_title, of_marker = title if words[i].in_title else 1.0, marker if words[i].marked else 1.0
-        if product:
-            boost = of_marker * of_title
-        elif marker == 1.0 or title == 1.0:  # a factor that is off is not part of the sum
-            boost = of_title if marker == 1.0 else of_marker
-        else:
-            boost = of_marker + of_title
-        weights[i] = np.int64(np.rint(weight * boost * FIXED_POINT))
-    return weights
 
 
 _CHOICES = {

@@ -22,7 +22,6 @@ from dedup_service.core.features.vocabulary import (
     PHRASE,
     SENTENCE_END,
     Facts,
-    FoundWords,
     Vocabulary,
 )
 from dedup_service.core.text.page_text import PageText, PageTexts
@@ -130,9 +129,14 @@ class PageWords:
         for number, language in enumerate(self.languages):
             yield self.counter.table(self.pages.page(number), language)
 
-    def found(self) -> Iterator[tuple[list[int], FoundWords]]:
-        """Yield the words of pages, of many in one call; see `WordCounter.found`."""
-        return self.counter.found(self.pages, self.languages)
+    def segmented(self) -> Iterator[tuple[list[int], PageSegments]]:
+        """Yield the segments of pages, of many in one call; see `WordCounter.segmented`."""
+        return self.counter.segmented(self.pages, self.languages)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary that has the words of the pages, or looks them up."""
+        return self.counter.vocabulary
 
 
 class WordCounter:
@@ -156,20 +160,19 @@ class WordCounter:
         self._hash_word = hash_word
         self._markers = Markers(lexicon.markers, segmenter.cut)
         self._fixed_kinds = self._kinds_of_lists()
-        self._vocabulary = Vocabulary(self._look_up, self._markers.phrases)
+        self.vocabulary = Vocabulary(self._look_up, self._markers.phrases)
 
     def table(self, text: PageText, language: str | None = None) -> WordTable:
         """Segment a page, and return its words. language: the page's BCP 47 tag, if any."""
         body, title, tags = self._of_page(text, language)
         pages = PageSegments.joined([body, title])
-        table = WordTable(pages.segments, self._find(pages).distinct(), tags)
+        table = WordTable(pages.segments, self.vocabulary.find(pages).distinct(), tags)
         return _without_particles(table) if tags else table
 
-    def found(self, pages: PageTexts, languages: Sequence[str | None]) -> Iterator[tuple[list[int], FoundWords]]:
-        """Yield the words of pages, of many in one call: the numbers of the pages, and their words.
+    def segmented(self, pages: PageTexts, languages: Sequence[str | None]) -> Iterator[tuple[list[int], PageSegments]]:
+        """Yield the segments of pages, of many in one call: the numbers of the pages, and their segments.
 
-        These are valid until the next are asked for. languages: the BCP 47 tag of each page, if any. Not for a scheme
-        that needs tags.
+        languages: the BCP 47 tag of each page, if any. Not for a scheme that needs tags.
         """
         together: dict[Segmenter, list[int]] = {}
         alone: list[int] = []
@@ -181,13 +184,10 @@ class WordCounter:
             else:
                 alone.append(number)
         for segmenter, numbers in together.items():
-            yield numbers, self._find(segmenter.segments_of_pages(pages.chosen(numbers)))
+            yield numbers, segmenter.segments_of_pages(pages.chosen(numbers))
         if alone:
             parts = [self._of_page(pages.page(number), languages[number])[:2] for number in alone]
-            yield alone, self._find(PageSegments.joined([part for page in parts for part in page]))
-
-    def _find(self, pages: PageSegments) -> FoundWords:
-        return self._vocabulary.find(pages)
+            yield alone, PageSegments.joined([part for page in parts for part in page])
 
     def _of_page(self, text: PageText, language: str | None) -> tuple[Segments, Segments, list[str]]:
         """Return the segments of body and title, and the parts of speech of both if needed."""

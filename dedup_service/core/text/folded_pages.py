@@ -1,31 +1,41 @@
 """The titles and bodies of pages folded, without headlines and repost markers at the edges of a body.
 
-A batch of pages is folded in one compiled call. Pages that the tables cannot fold, or that may be in traditional
-Chinese, are folded one by one, title and body together.
+A batch of pages is folded in one compiled call, and a second one finds headlines and which bodies may begin or end with
+repost markers; those are searched one by one. Pages that the tables cannot fold, or that may be in traditional Chinese,
+are folded one by one, title and body together.
 """
 
 from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.text.normalise import (
     FOLDED,
+    PLANE,
     SIMPLIFIED,
     code_points,
     fold_exactly,
     folded_parts,
+    simplified,
     without_headline,
 )
 from dedup_service.core.text.page_text import PageTexts
-from dedup_service.core.text.repost_markers import between_repost_marks
+from dedup_service.core.text.repost_markers import LAST_OF_MARKS, STARTS_OF_MARKS, between_repost_marks
 
 __all__ = ["folded_pages"]
 
 _BETWEEN = "\0"
 """A line between title and body that folding leaves alone."""
 
-_Parts = list[npt.NDArray[np.uint32]]
+_LINE_FEED, _SPACE = 10, 32
+_FIRST = np.array([*map(ord, STARTS_OF_MARKS)], np.uint32)
+_LAST = ord(LAST_OF_MARKS)
+
+_Points = npt.NDArray[np.uint32]
 
 
 def folded_pages(pages: Sequence[tuple[str, str]]) -> tuple[PageTexts, PageTexts]:
@@ -34,26 +44,110 @@ def folded_pages(pages: Sequence[tuple[str, str]]) -> tuple[PageTexts, PageTexts
     Bodies are without a headline that repeats the title, and without repost markers.
     """
     points, ends, kinds = folded_parts([part for page in pages for part in page])
-    places, simple = [0, *ends.tolist()], (kinds & (FOLDED | SIMPLIFIED) == FOLDED | SIMPLIFIED).tolist()
-    text = str(points.data, "utf-32-le", "surrogatepass")
-    folded, exact, differ = _Parts(), _Parts(), False
-    for number, (title, body) in enumerate(pages):
-        if not (simple[2 * number] and simple[2 * number + 1]):
-            once, exactly = _folded_alone(title, body)
-            differ = differ or exactly is not once
-            folded += once
-            exact += exactly
+    known = np.bitwise_and.reduce(kinds.reshape(-1, 2), axis=1)
+    places, doubtful = page_places(points, ends, _alphanumeric())
+    exact = places
+    more, size = [points], len(points)
+    for number in np.flatnonzero(doubtful | (known != FOLDED | SIMPLIFIED)).tolist():
+        bounds = 0 if number == 0 else ends[2 * number - 1], ends[2 * number], ends[2 * number + 1]
+        title, body = (points[start:end] for start, end in pairwise(bounds))
+        if known[number] == FOLDED | SIMPLIFIED:
+            start, stop = _bare(_text(title), _text(body))
+            places[number, :2] = exact[number, :2] = bounds[1] + start, bounds[1] + stop
             continue
-        begin, middle, end = places[2 * number : 2 * number + 3]
-        start, stop = _bare(text[begin:middle], text[middle:end])
-        parts = [points[middle + start : middle + stop], points[begin:middle]]
-        folded += parts
-        exact += parts
-    texts = PageTexts.joined(folded)
-    return texts, PageTexts.joined(exact) if differ else texts
+        if known[number] & FOLDED and not any(_BETWEEN in part for part in pages[number]):
+            once = exactly = _bare_points(*_parted(simplified(f"{_text(title)}\n{_BETWEEN}\n{_text(body)}")))
+        else:
+            once, exactly = _folded_alone(*pages[number])
+        if exactly is not once and exact is places:
+            exact = places.copy()
+        for where, parts in ((exact, exactly), (places, once)):
+            sizes = [len(part) for part in parts]
+            where[number] = size, size + sizes[0], size + sizes[0], size + sum(sizes)
+            more += parts
+            size += sum(sizes)
+            if exactly is once:
+                places[number] = exact[number]
+                break
+    source = np.concatenate(more) if len(more) > 1 else points
+    texts = PageTexts.at_places(source, places)
+    return texts, PageTexts.at_places(source, exact) if exact is not places else texts
 
 
-def _folded_alone(title: str, body: str) -> tuple[_Parts, _Parts]:
+@long_kernel
+def page_places(
+    points: _Points, ends: npt.NDArray[np.int64], alphanumeric: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return where the body of each of n folded pages begins and ends, and its title: int64[n, 4].
+
+    Bodies are without headlines. With it, which pages may have repost markers, or a headline that only Python can tell:
+    bool[n], of these the whole body is given. ends: of titles and bodies in points, int64[2 n]. alphanumeric:
+    `_alphanumeric()`.
+    """
+    places, doubtful = np.empty((len(ends) // 2, 4), np.int64), np.zeros(len(ends) // 2, np.bool_)
+    title = 0
+    for page in range(len(places)):
+        body, end = ends[2 * page], ends[2 * page + 1]
+        start = headline_end(points[title:body], points[body:end], alphanumeric)
+        if start < 0 or may_have_marks(points[body + start : end]):
+            start, doubtful[page] = 0, True
+        places[page, 0], places[page, 1], places[page, 2], places[page, 3] = body + start, end, title, body
+        title = end
+    return places, doubtful
+
+
+@kernel_inline
+def headline_end(title: _Points, body: _Points, alphanumeric: npt.NDArray[np.bool_]) -> int:
+    """Return where a body begins after its headline, as `without_headline` says, 0 without one, -1 if it is not known.
+
+    It is not known of letters above the first plane.
+    """
+    line = 0
+    while line < len(body) and line <= 2 * len(title) and body[line] != np.uint32(_LINE_FEED):
+        line += 1
+    if line + 1 >= len(body) or line > 2 * len(title):
+        return 0
+    at, count = 0, 0
+    for i in range(line):
+        if body[i] >= np.uint32(PLANE):
+            return -1
+        if not alphanumeric[body[i]]:
+            continue
+        while at < len(title) and title[at] < np.uint32(PLANE) and not alphanumeric[title[at]]:
+            at += 1
+        if at == len(title):
+            return 0
+        if title[at] >= np.uint32(PLANE):
+            return -1
+        if title[at] != body[i]:
+            return 0
+        at += 1
+        count += 1
+    return line + 1 if count else 0
+
+
+@kernel_inline
+def may_have_marks(body: _Points) -> bool:
+    """Whether `between_repost_marks` may find something in a body."""
+    if len(body) == 0:
+        return False
+    found = body[0] <= np.uint32(_SPACE) or body[len(body) - 1] == np.uint32(_LAST)
+    for first in _FIRST:
+        found |= body[0] == first
+    return bool(found)
+
+
+@cache
+def _alphanumeric() -> npt.NDArray[np.bool_]:
+    """Return bool[65536]: for which characters of the first plane `str.isalnum` is true."""
+    return np.fromiter((chr(code).isalnum() for code in range(PLANE)), np.bool_, PLANE)
+
+
+def _text(points: _Points) -> str:
+    return str(points.data, "utf-32-le", "surrogatepass")
+
+
+def _folded_alone(title: str, body: str) -> tuple[list[_Points], list[_Points]]:
     """Return body and title of one page folded, and folded without loss; mostly this is one list."""
     if _BETWEEN in title or _BETWEEN in body:
         (title, exact_title), (body, exact_body) = fold_exactly(title), fold_exactly(body)
@@ -68,7 +162,7 @@ def _parted(folded: str) -> tuple[str, str]:
     return title.strip("\n"), body.strip("\n")
 
 
-def _bare_points(title: str, body: str) -> _Parts:
+def _bare_points(title: str, body: str) -> list[_Points]:
     start, stop = _bare(title, body)
     return [code_points(body[start:stop]), code_points(title)]
 

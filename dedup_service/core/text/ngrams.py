@@ -11,7 +11,7 @@ An n-gram is hashed as a polynomial of its code points modulo 2**64, mixed by th
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.hash_table import EMPTY, slot_of, table_size
+from dedup_service.core.hash_table import EMPTY, table_size
 from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
@@ -22,25 +22,38 @@ __all__ = ["distinct_ngrams"]
 def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
     """Return the hashes of the distinct n-grams of letters uint32[m] in order: uint64[d]."""
     hashes = _ngram_hashes(letters, n)
-    # A table that is a quarter full: few searches take a second step, which the processor would not foresee.
-    seen = np.zeros(table_size(2 * len(hashes)), dtype=np.uint64)
+    # For each place of a table that is a quarter full at most, which of the distinct hashes is there, from 1 on: these
+    # are in the processor's nearest cache more often than a table of hashes would be.
+    places = np.zeros(table_size(2 * len(hashes)), dtype=np.int32)
+    mask = np.uint64(len(places) - 1)
     distinct = 0
     for i in range(len(hashes)):
-        value = hashes[i] if hashes[i] != EMPTY else GAMMA
-        slot = slot_of(seen, value)
+        value = hashes[np.uint64(i)]
+        value = value if value != EMPTY else GAMMA
+        slot = value & mask
+        place = np.int64(places[slot])
+        while place != 0 and hashes[np.uint64(place - 1)] != value:
+            slot = (slot + np.uint64(1)) & mask
+            place = np.int64(places[slot])
         hashes[np.uint64(distinct)] = value  # at most as far as the loop has come
-        distinct += seen[slot] == EMPTY
-        seen[slot] = value
+        distinct += place == 0
+        places[slot] = distinct if place == 0 else place
     return hashes[:distinct]
 
 
 @kernel_inline
 def _ngram_hashes(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
     """Return the hashes of all n-grams of letters uint32[m]: uint64[m - n + 1]. The compiler vectorises each loop."""
-    hashes = np.full(max(len(letters) - n + 1, 0), np.uint64(n), dtype=np.uint64)
-    for place in range(n):
-        for i in range(len(hashes)):
-            hashes[i] = hashes[i] * GAMMA + np.uint64(letters[i + place])
-    for i in range(len(hashes)):
+    count = max(len(letters) - n + 1, 0)
+    power = np.uint64(1)
+    for _ in range(n):
+        power *= GAMMA
+    hashes = np.full(count, np.uint64(n) * power, dtype=np.uint64)
+    power = np.uint64(1)
+    for place in range(n - 1, -1, -1):
+        for i in range(count):
+            hashes[i] += power * np.uint64(letters[i + place])
+        power *= GAMMA
+    for i in range(count):
         hashes[i] = mix64_in_kernel(hashes[i])
     return hashes

@@ -45,6 +45,7 @@ __all__ = [
     "is_letter_above",
     "letter_table",
     "letters",
+    "simplified",
     "without_headline",
 ]
 
@@ -264,7 +265,13 @@ def _finish(folded: npt.NDArray[np.uint32]) -> str:
 def _simplified(folded: npt.NDArray[np.uint32], is_simplified: bool) -> str:
     """Return code points as a text in simplified Chinese, which they are already or not."""
     text = str(folded.data, "utf-32-le")
-    return text if is_simplified else _simplifier().convert(text)
+    return text if is_simplified else simplified(text)
+
+
+def simplified(text: str) -> str:
+    """Return a folded text in simplified Chinese. A line break separates texts: no word has one."""
+    converted: str = _simplifier().convert(text)
+    return converted
 
 
 @long_kernel

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.kernels import long_kernel
 from dedup_service.core.text.normalise import code_points
 
 __all__ = ["NOTHING", "PageText", "PageTexts"]
@@ -65,6 +66,11 @@ class PageTexts:
         points = np.concatenate(parts) if parts else NOTHING
         return cls(points, np.concatenate([np.zeros(1, np.int64), ends[1::2]]), ends[::2].copy())
 
+    @classmethod
+    def at_places(cls, points: npt.NDArray[np.uint32], places: npt.NDArray[np.int64]) -> Self:
+        """Return the pages whose bodies begin and end at the places, and their titles: int64[n, 4], of points."""
+        return cls(*gathered(points, places))
+
     def __len__(self) -> int:
         return len(self.bodies)
 
@@ -84,3 +90,25 @@ class PageTexts:
             parts.append(self.points[self.starts[number] : self.bodies[number]])
             parts.append(self.points[self.bodies[number] : self.starts[number + 1]])
         return PageTexts.joined(parts)
+
+
+@long_kernel
+def gathered(
+    points: npt.NDArray[np.uint32], places: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the fields of `PageTexts.at_places`."""
+    size = 0
+    for page in range(len(places)):
+        size += places[page, 1] - places[page, 0] + places[page, 3] - places[page, 2]
+    copied = np.empty(size, np.uint32)
+    starts, bodies = np.zeros(len(places) + 1, np.int64), np.empty(len(places), np.int64)
+    at = 0
+    for page in range(len(places)):
+        for part in range(2):
+            begin, end = places[page, 2 * part], places[page, 2 * part + 1]
+            copied[at : at + end - begin] = points[begin:end]
+            at += end - begin
+            if part == 0:
+                bodies[page] = at
+        starts[page + 1] = at
+    return copied, starts, bodies

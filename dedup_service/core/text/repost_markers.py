@@ -8,7 +8,7 @@ a place.
 
 import re
 
-__all__ = ["between_repost_marks", "without_repost_marks"]
+__all__ = ["LAST_OF_MARKS", "STARTS_OF_MARKS", "between_repost_marks", "without_repost_marks"]
 
 _LABELS = "转发|转载|转帖|转自|转|转发微博|快讯|最新|最新消息|头条|推荐|热点|分享|repost|rt"
 _NAME = r"@[^:\n@]{1,30}"
@@ -22,6 +22,9 @@ _MARK = re.compile(
     )\s*""",
     re.VERBOSE,
 )
+STARTS_OF_MARKS, LAST_OF_MARKS = "([【/回v转r@", "]"
+"""With what a marker at the beginning begins, but for white space, and with what emoticons at the end end."""
+
 _EMOTICONS = re.compile(r"(?:\[(?:[\u4e00-\u9fff]{1,6}|[a-z]{3,6})\]\s*)+$")
 _EMOTICON_CHARS = 200
 """Characters at the end of a text among which emoticons are searched."""
@@ -43,6 +46,6 @@ def between_repost_marks(folded: str) -> tuple[int, int]:
     while mark := _MARK.match(folded, start):
         start = mark.end()
     end = len(folded)
-    if folded.endswith("]") and (emoticons := _EMOTICONS.search(folded, max(start, end - _EMOTICON_CHARS))):
+    if folded.endswith(LAST_OF_MARKS) and (emoticons := _EMOTICONS.search(folded, max(start, end - _EMOTICON_CHARS))):
         end = emoticons.start()
     return (start, end) if start < end else (0, len(folded))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.features import vocabulary
+from dedup_service.core.features.plain_weights import UNCOUNTED, plain_simhash, plain_simhashes
 from dedup_service.core.features.vocabulary import FEATURE, MARKED, MARKER, PHRASE, SENTENCE_END, Facts, Vocabulary
-from dedup_service.core.features.weighting_schemes import plain_simhash, plain_simhashes
 from dedup_service.core.text.segmentation import PageSegments, Segments
 
 WORDS = st.text(alphabet="ab中文𠮷", min_size=1, max_size=3) | st.sampled_from(["。", "bb", "bbb"])
@@ -124,7 +124,15 @@ def test_pages_are_weighed_together_as_alone(
 ) -> None:
     """In one call, each page has the fingerprint of its own words, sentences and phrases."""
     known = Vocabulary(look_up, phrases)
-    counts, halves = plain_simhashes(*known.find(pages_of(*pages)), 5.0, 2.0, switches, bits)
+    counts, halves = np.full(len(pages), UNCOUNTED), np.empty((len(pages), 2), np.uint64)
+    known.find(pages_of(*pages[:2]))
+    words = {word for body, title in pages for word in body + title}
+    lacking = words - {word for body, title in pages[:2] for word in body + title}
+    for _ in range(2):
+        missing = plain_simhashes(*known.arrays(pages_of(*pages)), 5.0, 2.0, switches, bits, counts, halves)
+        assert (missing > 0) == bool(lacking)
+        known.find(pages_of(*pages))
+        lacking = set()
     rows = [known.find(pages_of(page)).distinct() for page in pages]
     assert counts.tolist() == [len(of_page) for of_page in rows]
     assert halves.tolist() == [[*plain_simhash(of_page, 5.0, 2.0, switches, bits)] for of_page in rows]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, long_kernel
 from dedup_service.core.text.normalise import code_points
 from dedup_service.core.text.page_text import PageTexts
 from dedup_service.core.text.segmentation.segmenter import Segmenter
@@ -38,41 +38,29 @@ class Scripts(NamedTuple):
     kana: int
     other: int
 
-    @property
-    def letters(self) -> int:
-        """The number of all letters."""
-        return self.latin + self.han + self.kana + self.other
-
 
 def scripts_of(points: npt.NDArray[np.uint32]) -> Scripts:
     """Return the number of letters of a folded text, uint32[n], in each class; planes 2 and 3 are Han."""
-    (counts,) = class_counts(points, np.array([0, len(points)]), _classes()).tolist()
-    return Scripts(*counts)
+    return Scripts(*class_counts(points, _classes()))
 
 
 @kernel
-def class_counts(
-    points: npt.NDArray[np.uint32], bounds: npt.NDArray[np.int64], classes: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.int64]:
-    """Return the number of letters of n texts in each class, in the order of `Scripts`: int64[n, 4].
+def class_counts(points: npt.NDArray[np.uint32], classes: npt.NDArray[np.uint8]) -> tuple[int, int, int, int]:
+    """Return the number of letters of a text uint32[k] in each class, in the order of `Scripts`.
 
-    points: uint32[k], of all texts. bounds: int64[n + 1], where they begin, and the end of the last one. classes:
-    uint8[65536], of the first plane.
+    classes: uint8[65536], of the first plane.
     """
-    counts = np.empty((len(bounds) - 1, 4), np.int64)
-    for text in range(len(counts)):
-        latin = han = kana = other = 0
-        for code in points[bounds[text] : bounds[text + 1]]:
-            if code < np.uint32(_PLANE):
-                kind = classes[code]
-                latin += kind == LATIN
-                han += kind == HAN
-                kana += kind == KANA
-                other += kind == OTHER
-            else:
-                han += np.uint32(2 * _PLANE) <= code < np.uint32(4 * _PLANE)
-        counts[text, 0], counts[text, 1], counts[text, 2], counts[text, 3] = latin, han, kana, other
-    return counts
+    latin = han = kana = other = 0
+    for code in points:
+        if code < np.uint32(_PLANE):
+            kind = classes[code]
+            latin += kind == LATIN
+            han += kind == HAN
+            kana += kind == KANA
+            other += kind == OTHER
+        else:
+            han += np.uint32(2 * _PLANE) <= code < np.uint32(4 * _PLANE)
+    return latin, han, kana, other
 
 
 @cache
@@ -95,12 +83,17 @@ LETTERS_FOR_A_HAN = 20
 """Two of 16,719 crawled pages with any Han have more letters for each: Russian, with a Chinese name."""
 
 
+JAPANESE, CHINESE = 1, 2
+STATED = {"ja": JAPANESE, "zh": CHINESE}
+"""The languages that decide, if a page states one of them."""
+
+
 class ScriptSegmenter(Segmenter):
     """Gives each text to the segmenter of its script."""
 
     def __init__(self, chinese: Segmenter, other: Segmenter) -> None:
-        self._chinese = chinese
-        self._other = other
+        kinds = (other, chinese)
+        self._choices = [(of_body, of_title) for of_body in kinds for of_title in kinds]
 
     def cut(self, text: str) -> list[str]:
         """Return the words and the pieces between them."""
@@ -119,23 +112,44 @@ class ScriptSegmenter(Segmenter):
 
         language: the BCP 47 tag that the page states, if any.
         """
-        return self._for(scripts_of(points), language)
+        chinese = is_chinese(*scripts_of(points), _stated(language))
+        return self._choices[int(chinese)][1]
 
     def for_pages(self, pages: PageTexts, languages: Sequence[str | None]) -> list[tuple[Segmenter, Segmenter]]:
         """Return the segmenters for the body and for the title of each page."""
-        bounds = np.empty(2 * len(pages) + 1, np.int64)
-        bounds[::2], bounds[1::2] = pages.starts, pages.bodies
-        counts = iter(class_counts(pages.points, bounds, _classes()).tolist())
-        pairs = zip(counts, counts, languages, strict=True)
-        return [
-            (self._for(Scripts(*body), stated), self._for(Scripts(*title), stated)) for body, title, stated in pairs
-        ]
+        stated = np.array([_stated(language) for language in languages], np.int64)
+        choices = np.empty(len(pages), np.int64)
+        choose(pages.points, pages.starts, pages.bodies, stated, _classes(), choices)
+        return [self._choices[choice] for choice in choices.tolist()]
 
-    def _for(self, scripts: Scripts, language: str | None) -> Segmenter:
-        if not scripts.han:
-            return self._other
-        stated = language[:2].lower() if language else ""
-        if stated == "ja" or (scripts.kana and HAN_FOR_A_KANA * scripts.kana >= scripts.han):
-            return self._other
-        may_be_chinese = scripts.han >= scripts.other or stated == "zh"
-        return self._chinese if may_be_chinese and LETTERS_FOR_A_HAN * scripts.han >= scripts.letters else self._other
+
+def _stated(language: str | None) -> int:
+    return STATED.get(language[:2].lower(), 0) if language else 0
+
+
+@long_kernel
+def choose(
+    points: npt.NDArray[np.uint32],
+    starts: npt.NDArray[np.int64],
+    bodies: npt.NDArray[np.int64],
+    stated: npt.NDArray[np.int64],
+    classes: npt.NDArray[np.uint8],
+    choices: npt.NDArray[np.int64],
+) -> None:
+    """Write to choices, int64[n], whether the Chinese segmenter cuts the body (2) and the title (1) of each of n pages.
+
+    points, starts, bodies: of `PageTexts`. stated: int64[n], the language of each, as in `STATED`. classes: `_classes`.
+    """
+    for page in range(len(bodies)):
+        choices[page] = 0
+        for begin, end in ((starts[page], bodies[page]), (bodies[page], starts[page + 1])):
+            latin, han, kana, other = class_counts(points[begin:end], classes)
+            choices[page] = 2 * choices[page] + is_chinese(latin, han, kana, other, stated[page])
+
+
+@kernel
+def is_chinese(latin: int, han: int, kana: int, other: int, stated: int) -> bool:
+    """Whether the Chinese segmenter cuts a text with so many letters of each class. stated: as in `STATED`."""
+    if han == 0 or stated == JAPANESE or (kana > 0 and HAN_FOR_A_KANA * kana >= han):
+        return False
+    return (han >= other or stated == CHINESE) and LETTERS_FOR_A_HAN * han >= latin + han + kana + other

@@ -7,7 +7,8 @@ r"""jieba's segmentation in compiled loops: where the words of a text end.
    hidden Markov model, numbers and Latin words (`3.5%`) by jieba's pattern for them.
 
 Words are those of `jieba.cut(text)`, to the last rounding: sums are made in the same order. Words of one to three
-letters are looked up at all places first, without branches: a look-up waits for memory, and many can wait together.
+letters are looked up at all places first, without branches and in passes: a look-up waits for memory, and many can wait
+together.
 
 Source: https://github.com/fxsjy/jieba (`Tokenizer.cut`, `finalseg.cut`)
 """
@@ -15,9 +16,9 @@ Source: https://github.com/fxsjy/jieba (`Tokenizer.cut`, `finalseg.cut`)
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel_inline, long_kernel
+from dedup_service.core.kernels import kernel_inline, long_kernel, prefetch
 from dedup_service.core.text.segmentation.jieba_model import END, ModelArrays, is_han
-from dedup_service.core.text.segmentation.trie import NO_NODE, child, value_of
+from dedup_service.core.text.segmentation.trie import NO_NODE, child, child_place, if_reached, value_in, value_of
 
 __all__ = ["word_ends"]
 
@@ -97,18 +98,33 @@ def codes_of(points: Points, of_points: _Codes) -> _Codes:
 
 @kernel_inline
 def look_up(codes: _Codes, size: int, model: ModelArrays, twos: _Nodes, threes: _Nodes, logs: _Logs) -> None:
-    """Find the nodes of two and three letters from each place on, and the log probabilities of up to three."""
+    """Find the nodes of two and three letters from each place on, and the log probabilities of up to three.
+
+    Each pass asks for the nodes that the next one reads, which so wait for memory together.
+    """
     nodes, word_logs = model.nodes, model.word_logs
     for at in range(size):
-        one = int(np.int64(codes[np.uint64(at)]))
-        two = child(nodes, one, int(np.int64(codes[np.uint64(at + 1)])))
-        twos[np.uint64(at)] = two
-        logs[np.uint64(0), np.uint64(at)] = word_logs[np.uint64(value_of(nodes, one))]
-        logs[np.uint64(1), np.uint64(at)] = word_logs[np.uint64(value_of(nodes, two))]
+        word = nodes[np.uint64(codes[np.uint64(at)])]
+        place = child_place(word, int(np.int64(codes[np.uint64(at + 1)])))
+        prefetch(nodes, place)
+        twos[np.uint64(at)] = place
+        logs[np.uint64(0), np.uint64(at)] = word_logs[np.uint64(value_in(word))]
     for at in range(size):
-        three = child(nodes, int(np.int64(twos[np.uint64(at)])), int(np.int64(codes[np.uint64(at + 2)])))
-        threes[np.uint64(at)] = three
-        logs[np.uint64(2), np.uint64(at)] = word_logs[np.uint64(value_of(nodes, three))]
+        place = int(np.int64(twos[np.uint64(at)]))
+        word = nodes[np.uint64(place)]
+        reached = if_reached(word, int(np.int64(codes[np.uint64(at + 1)])))
+        twos[np.uint64(at)] = place & reached
+        logs[np.uint64(1), np.uint64(at)] = word_logs[np.uint64(value_in(word) & reached)]
+        place = child_place(word, int(np.int64(codes[np.uint64(at + 2)]))) & reached
+        prefetch(nodes, place)
+        threes[np.uint64(at)] = place
+    for at in range(size):
+        place = int(np.int64(threes[np.uint64(at)]))
+        word = nodes[np.uint64(place)]
+        reached = if_reached(word, int(np.int64(codes[np.uint64(at + 2)])))
+        threes[np.uint64(at)] = place & reached
+        logs[np.uint64(2), np.uint64(at)] = word_logs[np.uint64(value_in(word) & reached)]
+        prefetch(nodes, child_place(word, int(np.int64(codes[np.uint64(at + 3)]))) & reached)
 
 
 @kernel_inline

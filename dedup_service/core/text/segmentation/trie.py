@@ -22,7 +22,18 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = ["FIRST_PLANE", "MAX_VALUE", "NO_NODE", "Nodes", "Trie", "child", "value_of"]
+__all__ = [
+    "FIRST_PLANE",
+    "MAX_VALUE",
+    "NO_NODE",
+    "Nodes",
+    "Trie",
+    "child",
+    "child_place",
+    "if_reached",
+    "value_in",
+    "value_of",
+]
 
 Nodes = npt.NDArray[np.int64]
 _Places = npt.NDArray[np.int32]
@@ -203,12 +214,29 @@ def child(nodes: Nodes, node: int, code: int) -> int:
 
     Code 0, of what is no letter, leads to no child.
     """
-    place = (nodes[np.uint64(node)] & _BASE) + code
-    differs = ((nodes[np.uint64(place)] >> _CODE_SHIFT) & _CODE) ^ code
-    return int(place & ((differs - 1) >> 63))
+    place = child_place(nodes[np.uint64(node)], code)
+    return int(place & if_reached(nodes[np.uint64(place)], code))
+
+
+@kernel_inline
+def child_place(word: np.int64, code: int) -> int:
+    """Return where the child of a node with this word is by the letter with a code, if it has one."""
+    return int((word & _BASE) + code)
+
+
+@kernel_inline
+def if_reached(word: np.int64, code: int) -> int:
+    """Return -1, all bits set, if the letter with a code leads to the node with this word; else 0."""
+    return int(((((word >> _CODE_SHIFT) & _CODE) ^ code) - 1) >> 63)
 
 
 @kernel_inline
 def value_of(nodes: Nodes, node: int) -> int:
     """Return the value of a node: 0 if no word ends there."""
-    return int((nodes[np.uint64(node)] >> _VALUE_SHIFT) & MAX_VALUE)
+    return value_in(nodes[np.uint64(node)])
+
+
+@kernel_inline
+def value_in(word: np.int64) -> int:
+    """Return the value of the node with this word."""
+    return int((word >> _VALUE_SHIFT) & MAX_VALUE)
