@@ -21,7 +21,7 @@ from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.equal_hashes import EqualRows
 from dedup_service.core.decision.matching import min_rough_jaccard
 from dedup_service.core.decision.page_columns import KEYS_MARK, PageColumns
-from dedup_service.core.decision.page_runs import FACTS, NO_POOL, PagesToCompare, Pool, facts_of
+from dedup_service.core.decision.page_runs import FACTS, NO_POOL, CandidatePool, PagesToCompare, facts_of
 from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
 from dedup_service.core.evidence.packed import Evidence
@@ -130,7 +130,7 @@ class BatchProbe:
         return self._alone[self.page]
 
     @cached_property
-    def runs(self) -> tuple[PagesToCompare, Pool]:
+    def runs(self) -> tuple[PagesToCompare, CandidatePool]:
         """What runs of pages need: the pages, and their candidates if there is a rule table."""
         pages = self._batch
         self._gone = np.zeros(len(self._live), np.bool_)
@@ -141,7 +141,7 @@ class BatchProbe:
         columns = facts_of(pages.rows), pages.data, pages.starts, pages.evidence
         return PagesToCompare(*columns, self._is_alone, self._is_known, *candidates, *equal), pool
 
-    def _pool(self) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers], Pool]:
+    def _pool(self) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers], CandidatePool]:
         """Return the entries that are candidates or have an equal text, and where those of each page are among them."""
         several, numbers = len(self._live), np.arange(self._pages)
         facts = np.zeros((several, FACTS), np.int64)
@@ -164,7 +164,7 @@ class BatchProbe:
             data, sizes = np.concatenate([data, entries.data]), np.concatenate([sizes, entries.sizes])
             columns = EvidenceColumns.of(data, starts, sizes)
             self._gone = np.zeros(len(facts), np.bool_)
-        pool = Pool(facts, np.array(data), starts, sizes, columns, self._gone)
+        pool = CandidatePool(facts, np.array(data), starts, sizes, columns, self._gone)
         return _by_page(of_page, places, self._pages), _by_page(of_equal, equal, self._pages), pool
 
     def _equal_texts(self) -> tuple[Integers, Integers, Integers, Integers]:

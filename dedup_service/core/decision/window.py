@@ -26,7 +26,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import BODY_DECIDES, ROW, SETTLED, TEXT_HASH, Rows, Spans, entry_in
 from dedup_service.core.decision.equal_hashes import EqualRows, equal_rows
 from dedup_service.core.decision.page_columns import BODY_MARK, KEYS_MARK, WORDS_MARK, PageColumns
-from dedup_service.core.decision.page_runs import Pool, RunWindow, facts_of
+from dedup_service.core.decision.page_runs import CandidatePool, RunWindow, facts_of
 from dedup_service.core.evidence.columns import SKETCH_WORDS, EvidenceColumns, are_close
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index.cell_index import MOST_DIFFERING, SIEVE_BYTES
@@ -326,7 +326,7 @@ class Window:
         places = found.rows[order] + self._first
         return Comparison(offsets, places, (by & 1).astype(bool), (by & 2).astype(bool), passed)
 
-    def pool(self, places: Places) -> tuple[Mask, Places, Pool]:
+    def pool(self, places: Places) -> tuple[Mask, Places, CandidatePool]:
         """Return the entries at some places as candidates.
 
         Says of each place whether it is compared by shingles, bool[n], and its number in the pool, int64[n].
@@ -337,7 +337,9 @@ class Window:
         evidence = Spans.joined([self._packed[row] for row in rows.tolist()])
         starts, sizes = evidence.starts[:-1], np.diff(evidence.starts)
         gone = np.zeros(len(rows), np.bool_)
-        pool = Pool(facts_of(self._records[rows], rows), evidence.data, starts, sizes, EvidenceColumns(0), gone)
+        pool = CandidatePool(
+            facts_of(self._records[rows], rows), evidence.data, starts, sizes, EvidenceColumns(0), gone
+        )
         return compared, numbers.astype(np.int64), pool
 
     def for_run(self, length: int, first_page: int) -> RunWindow:
