@@ -46,6 +46,7 @@ from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows, EvidenceSpans, Rows, Spans
 from dedup_service.core.decision.entry_store import Numbers
+from dedup_service.core.decision.page_runs import PageRun, RunRequest
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
@@ -114,6 +115,12 @@ class CountingCandidates(LocalCandidates):
         found = super().find(evidence, common)
         self.reads += len(found)
         return found
+
+    def run_on(self, request: RunRequest) -> PageRun:
+        """Decide the next pages."""
+        run = super().run_on(request)
+        self.reads += run.compared
+        return run
 
 
 class ShortEntries(StoredEntries):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dedup_service.core.quick_values import quick_maker
+
 __all__ = [
     "CLAIM_REFUSED",
     "Action",
@@ -18,6 +20,8 @@ __all__ = [
     "guard_counter",
     "guard_in",
     "guard_reason",
+    "new_distance",
+    "new_verdict",
     "refused_claim_reason",
     "visit_by_claim_reason",
     "with_present_names",
@@ -156,6 +160,10 @@ class Verdict:
     def claim_refused(self) -> bool:
         """Whether the page names a kept page of another text as canonical; it was judged without that."""
         return claim_refused_in(self.reason)
+
+
+new_distance, new_verdict = quick_maker(Distance), quick_maker(Verdict)
+"""Make a `Distance` and a `Verdict`; a verdict in a quarter of the time."""
 
 
 def guard_reason(guard: Guard, text: str) -> str:

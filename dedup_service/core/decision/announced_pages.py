@@ -1,10 +1,10 @@
 """Pages of a batch that were announced together, and how far deciding them is."""
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from dedup_service.core.decision.entry_rows import BODY_HASH, INDEXED
 from dedup_service.core.decision.host_text import LearnedPages
@@ -20,15 +20,15 @@ _JUDGED = np.uint8(BODY_HASH | INDEXED)
 class AnnouncedPages:
     """Sequences, hashes of URLs and hosts, and what hosts' text needs, of pages in their order.
 
-    unjudged: numbers of those that cannot be judged, ascending. page: number of the present one. done: how many are
-    decided. learned: from how many of them was learned.
+    stops: bool[n], those that are decided by themselves, such as those that cannot be judged. page: number of the
+    present one. done: how many are decided. learned: from how many of them was learned.
     """
 
     sequences: list[int]
     urls: list[int]
     hosts: list[int]
     learnable: LearnedPages
-    unjudged: list[int]
+    stops: npt.NDArray[np.bool_]
     page: int = -1
     done: int = 0
     learned: int = 0
@@ -39,15 +39,8 @@ class AnnouncedPages:
         evidence, rows = columns.evidence, columns.rows
         terms = [term_bytes(*pair) for pair in zip(columns.packed, evidence.counts.tolist(), strict=True)]
         learnable = LearnedPages.of(rows["host"], terms, columns.keys, evidence.sentences, evidence.counts)
-        unjudged = np.flatnonzero((rows["flags"] & _JUDGED) != _JUDGED).tolist()
-        return cls(rows["sequence"].tolist(), rows["url_hash"].tolist(), rows["host"].tolist(), learnable, unjudged)
-
-    @property
-    def judged_behind(self) -> int:
-        """How many pages behind the present one can be judged, up to the first that cannot."""
-        behind = self.page + 1
-        place = bisect_left(self.unjudged, behind)
-        return (self.unjudged[place] if place < len(self.unjudged) else len(self.sequences)) - behind
+        stops = (rows["flags"] & _JUDGED) != _JUDGED
+        return cls(rows["sequence"].tolist(), rows["url_hash"].tolist(), rows["host"].tolist(), learnable, stops)
 
     @property
     def is_at_end(self) -> bool:

@@ -7,8 +7,8 @@ then, entries may have been removed, so the owner passes over those, and the sen
 Invariant: what a page is told does not depend on the other pages of the batch.
 """
 
-from bisect import bisect_left
 from collections.abc import Container, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.equal_hashes import EqualRows
 from dedup_service.core.decision.matching import min_rough_jaccard
 from dedup_service.core.decision.page_columns import KEYS_MARK, PageColumns
+from dedup_service.core.decision.page_runs import FACTS, NO_POOL, CandidatePool, PagesToCompare, facts_of
 from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
 from dedup_service.core.evidence.packed import Evidence
@@ -79,7 +80,8 @@ class BatchProbe:
     ) -> None:
         self.page = first
         """Number of the present page."""
-        self._pages, self._store, self._window = len(columns), store, window
+        self._removed: list[int] = []
+        self._batch, self._pages, self._store, self._window = columns, len(columns), store, window
         self._verified, self._min_jaccard = bounds.verified, bounds.min_jaccard
         young, rows, flags = window.equal(columns), columns.rows, columns.rows["flags"]
         self._urls = _Hashed(tables.urls, rows["url_hash"], None, young.urls)
@@ -118,30 +120,90 @@ class BatchProbe:
         self._looked_at: list[int] = (looked_at + self._compared.passed).tolist()
         self._starts: list[int] = self._compared.offsets.tolist()
 
-    @property
-    def has_next(self) -> bool:
-        """Whether there is a page behind the present one."""
-        return self.page + 1 < self._pages
-
     def is_outdated(self, gone: Container[int]) -> bool:
         """Return whether rows that are gone since leave room for others among the MAX_IDENTICAL of the page."""
         return any(row in gone for row in self._cut.get(self.page, ()))
-
-    def advance(self) -> None:
-        """Go on to the next page."""
-        self.page += 1
 
     @property
     def is_alone(self) -> bool:
         """Whether nothing at all was found for the page: no equal hash and no candidate."""
         return self._alone[self.page]
 
-    @property
-    def lone_behind(self) -> int:
-        """How many pages behind the present one are alone, up to the first that is not."""
-        behind = self.page + 1
-        place = bisect_left(self._others, behind)
-        return (self._others[place] if place < len(self._others) else self._pages) - behind
+    @cached_property
+    def runs(self) -> tuple[PagesToCompare, CandidatePool]:
+        """What runs of pages need: the pages, and their candidates if there is a rule table."""
+        pages = self._batch
+        self._gone = np.zeros(len(self._live), np.bool_)
+        none = np.zeros(self._pages + 1, np.int64), _NO_ROWS
+        candidates, equal, pool = self._pool() if self._verified else (none, none, NO_POOL)
+        for row in self._removed:
+            self._mark_gone(row)
+        columns = facts_of(pages.rows), pages.data, pages.starts, pages.evidence
+        return PagesToCompare(*columns, self._is_alone, self._is_known, *candidates, *equal), pool
+
+    def _pool(self) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers], CandidatePool]:
+        """Return the entries that are candidates or have an equal text, and where those of each page are among them."""
+        several, numbers = len(self._live), np.arange(self._pages)
+        facts = np.zeros((several, FACTS), np.int64)
+        if self._places:
+            facts[self._read] = facts_of(self._records)
+        data, starts, sizes = _NO_BYTES, _NO_ROWS, _NO_ROWS
+        if several:
+            data, starts, sizes = self._spans.data, self._spans.starts[:-1], self._spans.sizes
+        columns = self._columns
+        of_page, places = np.repeat(numbers, np.diff(self._offsets)), self._candidates
+        of_equal, equal, of_young, young = self._equal_texts()
+        compared = len(self._compared.places)
+        if compared or len(young):
+            shared, found, entries = self._window.pool(np.concatenate([self._compared.places, young]))
+            shared = shared[:compared]
+            of_page = np.concatenate([of_page, np.repeat(numbers, np.diff(self._compared.offsets))[shared]])
+            places = np.concatenate([places, several + found[:compared][shared]])
+            of_equal, equal = np.concatenate([of_equal, of_young]), np.concatenate([equal, several + found[compared:]])
+            facts, starts = np.concatenate([facts, entries.facts]), np.concatenate([starts, len(data) + entries.starts])
+            data, sizes = np.concatenate([data, entries.data]), np.concatenate([sizes, entries.sizes])
+            columns = EvidenceColumns.of(data, starts, sizes)
+            self._gone = np.zeros(len(facts), np.bool_)
+        pool = CandidatePool(facts, np.array(data), starts, sizes, columns, self._gone)
+        return _by_page(of_page, places, self._pages), _by_page(of_equal, equal, self._pages), pool
+
+    def _equal_texts(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """Return the pages with an equal text in the tables, and where it is among live rows; then of the window.
+
+        These are the pages, and the places in the window.
+        """
+        pages: list[int] = []
+        rows: list[int] = []
+        young: list[tuple[int, Integers]] = []
+        for page in np.flatnonzero(self._is_equal & ~self._is_known).tolist():
+            for table in (self._texts, self._bodies):
+                if page in table.there:
+                    found = table.of_page(page)
+                    pages += [page] * len(found.rows)
+                    rows += found.rows
+                    young.append((page, found.places))
+        of_page, all_rows = np.array(pages, np.int64), np.array(rows, np.int64)
+        places, there = self._places_of(all_rows)
+        of_young = np.repeat(np.array([page for page, _ in young], np.int64), [len(found) for _, found in young])
+        return of_page[there], places[there], of_young, np.concatenate([_NO_ROWS, *(found for _, found in young)])
+
+    def _places_of(self, rows: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """Return where rows are among the live ones, and which of them are."""
+        places = np.searchsorted(self._live, rows)
+        there = places < len(self._live)
+        there[there] = self._live[places[there]] == rows[there]
+        return places, there
+
+    def remove(self, row: int) -> None:
+        """Take note that a row was removed."""
+        self._removed.append(row)
+        if "runs" in self.__dict__:
+            self._mark_gone(row)
+
+    def _mark_gone(self, row: int) -> None:
+        place = int(self._live.searchsorted(row))
+        if place < len(self._live) and self._live[place] == row:
+            self._gone[place] = True
 
     def visits(self, url: int) -> "Hashed | None":
         """Return what has a URL's hash, if it is the page's own or the one that it claims; None for others."""
@@ -238,7 +300,7 @@ class BatchProbe:
         places = np.flatnonzero(wanted)
         if len(places):
             read = self._live[places]
-            self._records, self._starts_of = self._store.rows(read), self._spans.starts[places]
+            self._read, self._records, self._starts_of = places, self._store.rows(read), self._spans.starts[places]
             self._places = {row: place for place, row in enumerate(read.tolist())}
 
     def _join(self, found: list[tuple[Integers, Integers]], sketches: npt.NDArray[np.uint64]) -> None:
@@ -247,9 +309,7 @@ class BatchProbe:
             self._candidates, self._offsets = _NO_ROWS, [0] * (self._pages + 1)
             return
         pages, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        places = np.searchsorted(self._live, rows)
-        there = places < len(self._live)
-        there[there] = self._live[places[there]] == rows[there]
+        places, there = self._places_of(rows)
         pairs = np.unique(pages[there] * (len(self._live) + 1) + places[there])
         pages, places = np.divmod(pairs, len(self._live) + 1)
         if self._verified and len(pairs):
@@ -265,10 +325,19 @@ class BatchProbe:
         alone = self._compared.offsets[1:] == self._compared.offsets[:-1]
         if len(self._candidates):
             alone &= np.diff(self._offsets) == 0
-        self._alone: list[bool] = alone.tolist()
-        for page in {page for table in hashed for page in table.there} | self._cut.keys():
-            self._alone[page] = False
-        self._others = [page for page, alone in enumerate(self._alone) if not alone]
+        self._is_equal = np.zeros(self._pages, np.bool_)
+        self._is_known = np.zeros(self._pages, np.bool_)
+        self._is_equal[[*{page for table in hashed for page in table.there}.union(self._cut)]] = True
+        crowds = [page for table in (self._texts, self._bodies) for page in table.crowded]
+        self._is_known[[*{*self._urls.there, *self._claims.there, *self._cut, *crowds}]] = True
+        self._is_alone = alone & ~self._is_equal
+        self._alone: list[bool] = self._is_alone.tolist()
+
+
+def _by_page(of_page: Integers, places: Integers, pages: int) -> tuple[Integers, Integers]:
+    """Return the places of each page together, and where they begin: int64[pages + 1]."""
+    order = np.argsort(of_page, kind="stable")
+    return np.searchsorted(of_page[order], np.arange(pages + 1)), places[order]
 
 
 class Hashed(NamedTuple):
@@ -283,7 +352,7 @@ class Hashed(NamedTuple):
     places: Integers
 
 
-_NO_ROWS, _NO_COLUMNS = np.empty(0, np.int64), EvidenceColumns(0)
+_NO_ROWS, _NO_BYTES, _NO_COLUMNS = np.empty(0, np.int64), np.empty(0, np.uint8), EvidenceColumns(0)
 _NOTHING = Hashed(0, (), _NO_ROWS)
 
 
@@ -316,6 +385,11 @@ class _Hashed:
         for number in np.flatnonzero(offsets[1:] > offsets[:-1]).tolist():
             page, found = int(pages[number]), rows[offsets[number] : offsets[number + 1]].tolist()
             self._rows[page] = table.rows(int(values[page])) if len(found) == CROWD else found
+
+    @property
+    def crowded(self) -> list[int]:
+        """Pages of whose hash there are many rows, of which only the first were read."""
+        return [page for page, rows in self._rows.items() if len(rows) >= CROWD]
 
     @property
     def found(self) -> list[int]:

@@ -39,6 +39,7 @@ from dedup_service.core.decision.entry_store import EntryStore, HeldEntries, Hel
 from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.oldest_entries import OldestEntries
 from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.page_runs import PageRun, RunRequest, run_on
 from dedup_service.core.decision.window import Unsettled, Window
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
@@ -65,6 +66,9 @@ _MAX_EQUAL = 64
 
 _MAX_UNSETTLED = 1024
 """Entries behind the window that wait until a page is probed, at most."""
+
+_OLDEST_AHEAD = 160
+"""Entries that may expire in one run."""
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
 
@@ -107,13 +111,11 @@ class Candidates(Protocol):
         """Whether it is already known that nothing is found for the page: no visit, no equal text, no candidate."""
         ...
 
-    @property
-    def lone_behind(self) -> int:
-        """How many of the next pages are already known to be alone; there may be more."""
-        ...
+    def run_on(self, request: RunRequest) -> PageRun:
+        """Decide the pages behind the present one as far as that depends on their candidates alone (`page_runs`).
 
-    def add_next(self, count: int, ordinal: int) -> None:
-        """Go on over pages that are alone, and add their entries. ordinal: of the last one."""
+        They have their effects then, but that the entries that expired are still to be removed.
+        """
         ...
 
     def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
@@ -271,20 +273,23 @@ class LocalCandidates:
         self.last_candidates, self.last_read = probe.looked_at, 0
         return probe.is_alone
 
-    @property
-    def lone_behind(self) -> int:
-        """How many of the next pages are already known to be alone; there may be more."""
-        return self._current_probe().lone_behind
+    def run_on(self, request: RunRequest) -> PageRun:
+        """Decide the pages behind the present one as far as that depends on their candidates alone (`page_runs`).
 
-    def add_next(self, count: int, ordinal: int) -> None:
-        """Go on over pages that are alone, and add their entries. ordinal: of the last one."""
-        probe = self._current_probe()
-        self._window.keep_all(self._begun - self._first, count)
-        self._begun += count
-        probe.page += count
-        self._ordinal = ordinal
-        self._window.leave(ordinal - self._layout.window)
-        self.last_candidates, self.last_read = probe.looked_at, 0
+        They have their effects then, but that the entries that expired are still to be removed.
+        """
+        probe, first = self._current_probe(), self._begun - self._first
+        oldest = [] if request.bounds is None else [entry.sequence for entry in self._oldest.ahead(_OLDEST_AHEAD)]
+        window = self._window.for_run(self._layout.window, self._first)
+        run = run_on(request, *probe.runs, window, first, np.array(oldest, np.int64), len(self))
+        if run.pages:
+            self._window.keep_all(first, run.kept)
+            self._begun += run.pages
+            probe.page += run.pages
+            self._ordinal += run.pages
+            self._window.leave(self._ordinal - self._layout.window)
+            self.last_candidates, self.last_read = probe.looked_at, run.compared
+        return run
 
     def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the live entries that are candidates for the page, ascending by sequence.
@@ -347,6 +352,8 @@ class LocalCandidates:
             return
         self._removals.append(removal)
         self._gone[entry.row] = entry
+        if self._probe is not None:
+            self._probe.remove(entry.row)
         self._oldest.remove(entry.row)
         self._window.forget(entry)
         if self._probe is None and len(self._gone) >= _MAX_UNSETTLED:

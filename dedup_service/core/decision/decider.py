@@ -18,6 +18,7 @@ Overrides take precedence over guards.
 Entries beyond the bounds of `Keep` expire with the pages that come (`expiry`); that is a removal like any other.
 """
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,12 +33,13 @@ from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryState
-from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
+from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryReason, ExpiryState
+from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of, found_copy
 from dedup_service.core.decision.host_text import HostText
-from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
+from dedup_service.core.decision.matching import SAME_TEXT, Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.page_runs import LEARN, SAME, STOPPED, FoundMatch, PageRun, RunRequest
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
@@ -46,7 +48,14 @@ from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import url_hash
-from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_claim_reason, visit_by_claim_reason
+from dedup_service.core.verdict import (
+    Distance,
+    Verdict,
+    VerdictKind,
+    new_verdict,
+    refused_claim_reason,
+    visit_by_claim_reason,
+)
 
 __all__ = ["Batch", "Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
 
@@ -79,9 +88,9 @@ class MutablePageNames(PageNames, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
-    """A verdict and its effect on the entries.
+    """A verdict and its effect on the entries. Nobody changes it; to freeze it would triple the time to make one.
 
     passed_on: every verdict but `duplicate`, whatever the action.
     original: sequence of the kept page or earlier visit that the verdict names, or None.
@@ -235,17 +244,16 @@ class Decider:
             while done < len(pages):
                 yield self.decide(*pages[done])
                 done += 1
-                plain = self._plain_behind()
-                if plain:
-                    self._pass_over(plain)
-                    yield plain
-                    done += plain
+                goes_on = True
+                while goes_on and not self._now.is_at_end:
+                    run = self._run_on()
+                    yield from self._of_run(run, pages[done : done + run.pages])
+                    done += run.pages
+                    goes_on = run.ended != STOPPED and (run.pages > 0 or run.ended == LEARN)
 
     def unique_verdict(self, sequence: int, page_id: str, url: str, reason: str | None = None) -> Verdict:
         """Return the verdict on a page that matches nothing. reason: the page that it nearly matches, or None."""
-        return Verdict(
-            sequence=sequence, id=page_id, url=url, kind=VerdictKind.UNIQUE, space=self.space_id, reason=reason
-        )
+        return new_verdict(sequence, page_id, url, VerdictKind.UNIQUE, self.space_id, reason=reason)
 
     def replay(
         self, sequence: int, prepared: PreparedPage, *, kept: bool, removes: int | None, copy: Copy | None
@@ -268,27 +276,67 @@ class Decider:
             self._candidates.add()
         self._end_page()
 
-    def _plain_behind(self) -> int:
-        """Return how many pages behind the present one are unique, as far as that is known without deciding them."""
-        if self.expiry.keep:
-            return 0
-        now = self._now
-        plain = min(self._candidates.lone_behind, now.judged_behind)
-        if self._overrides.any_duplicates:
-            for number in range(plain):
-                if self._overrides.duplicate_of(now.urls[now.page + 1 + number]) is not None:
-                    return number
-        return plain
+    def _run_on(self) -> PageRun:
+        """Decide the next pages as far as they need no more than their candidates."""
+        now, ordinal = self._now, self._ordinal
+        rows = None if self._overrides.any_distinct else self._matcher.compiled
+        verified, bounds = len(self.rule.verified), self.expiry.bounds
+        run = self._candidates.run_on(
+            RunRequest(self.host_text, now.learnable, now.learned, rows, verified, now.stops, bounds)
+        )
+        now.page, now.done, now.learned = now.page + run.pages, now.done + run.pages, run.learned
+        self._ordinal += run.pages
+        for sequence, page, _, by_age in run.expirations():
+            first = self._candidates.first()
+            if first is None or first.sequence != sequence:
+                raise RuntimeError(f"entry {sequence} expired, which is not the earliest")
+            self._candidates.remove(first, ordinal + page)
+            self.expiry.count(sequence, ExpiryReason.AGE if by_age else ExpiryReason.COUNT)
+        if run.ended == LEARN:
+            self._learn_host_text()
+        return run
 
-    def _pass_over(self, pages: int) -> None:
-        """Go on over unique pages, and add their entries."""
-        now = self._now
-        now.page += pages
-        now.done += pages
-        self._ordinal += pages
-        self._candidates.add_next(pages, self._ordinal - 1)
+    def _of_run(self, run: PageRun, pages: Batch) -> Generator[Decision | int, None, None]:
+        """Yield the decisions of a run, and follow it in the guard state. pages: those of the run and later ones."""
+        tracker, done = self._guard_tracker, 0
+        expired = None if tracker is None else deque(run.expirations())
+        first_url = self._now.page + 1 - run.pages
+        for page, found in run.outcomes():
+            if page > done:
+                self._pass_by(page - done)
+                yield page - done
+            if tracker is not None and expired:
+                _forget(tracker, expired, page)
+            sequence, prepared = pages[page]
+            if isinstance(found, FoundMatch):
+                yield self._matched(sequence, prepared, found, self._now.urls[first_url + page])
+            else:
+                self._pass_by(1)
+                yield self._is_unique(sequence, prepared, f"{found.reason} {self._names.name(found.sequence)[0]}")
+            done = page + 1
+        if run.pages > done:
+            self._pass_by(run.pages - done)
+            yield run.pages - done
+        if tracker is not None and expired:
+            _forget(tracker, expired, run.pages)
+
+    def _pass_by(self, pages: int) -> None:
+        """Follow pages that match nothing in the guard state."""
         if self._guard_tracker is not None:
             self._guard_tracker.pass_by(pages)
+
+    def _matched(self, sequence: int, prepared: PreparedPage, found: FoundMatch, url: int) -> Decision:
+        """Return the decision on a page that matches by the rule table."""
+        reason = SAME_TEXT if found.row == SAME else self.rule.verified[found.row].name
+        match = Match(found.sequence, found.distance, found.score, reason)
+        if self._guard_tracker is None:
+            return self._duplicate(sequence, prepared, match)
+        return self._unless_guarded(
+            sequence,
+            prepared,
+            match,
+            found_copy(found.sequence, prepared, url, same_title=found.same_title, same_body=found.same_body),
+        )
 
     def _is_plain(self, prepared: PreparedPage) -> bool:
         """Whether a page for which nothing is found is unique: it can be judged, and no correction speaks of it."""
@@ -453,7 +501,11 @@ class Decider:
         """Return the decision on a page that matches a kept page: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        copy = copy_of(kept, prepared, self._evidence, self._now.url)
+        return self._unless_guarded(sequence, prepared, match, copy_of(kept, prepared, self._evidence, self._now.url))
+
+    def _unless_guarded(self, sequence: int, prepared: PreparedPage, match: Match, copy: Copy) -> Decision:
+        """Return the decision on a page that matches a kept page as `copy` says."""
+        assert self._guard_tracker is not None
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
@@ -541,7 +593,9 @@ class Decider:
         self._announced += len(pages)
         columns = PageColumns.of_pages(pages, self._ordinal)
         self._candidates.announce(columns, judged=self._is_judged)
-        self._now = AnnouncedPages.of(columns)
+        self._now = now = AnnouncedPages.of(columns)
+        if self._overrides.any_duplicates:
+            now.stops |= np.array([self._overrides.duplicate_of(url) is not None for url in now.urls], np.bool_)
 
     def _expire(self, limit: int) -> None:
         """Remove the earliest entries that are beyond the bounds of expiry, `limit` of them at most."""
@@ -579,23 +633,29 @@ class Decider:
         reason: str | None = None,
     ) -> Verdict:
         original_id, original_url = (None, None) if original is None else self._names.name(original)
-        return Verdict(
-            sequence=sequence,
-            id=prepared.page.id,
-            url=prepared.page.url,
-            kind=kind,
-            space=self.space_id,
-            duplicate_of=original_id,
-            duplicate_of_url=original_url,
-            distance=distance or _NO_DISTANCE,
-            score=score,
-            reason=reason,
+        return new_verdict(
+            sequence,
+            prepared.page.id,
+            prepared.page.url,
+            kind,
+            self.space_id,
+            original_id,
+            original_url,
+            distance or _NO_DISTANCE,
+            score,
+            reason,
         )
 
     def _remove(self, entry: Entry) -> None:
         self._candidates.remove(entry, self._ordinal - 1)
         if self._guard_tracker is not None:
             self._guard_tracker.forget(entry.sequence)
+
+
+def _forget(tracker: GuardTracker, expired: deque[tuple[int, int, bool, bool]], page: int) -> None:
+    """Drop the clusters of entries that expired before a page is compared."""
+    while expired and expired[0][1:3] <= (page, False):
+        tracker.forget(expired.popleft()[0])
 
 
 def _can_be_judged(prepared: PreparedPage) -> bool:

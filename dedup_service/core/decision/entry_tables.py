@@ -89,7 +89,8 @@ class EntryTables:
         radii = {channel: radius for channel in CHANNELS if (radius := rule.radius(channel)) is not None}
         kept = {channel: index for channel, index in self.indexes.items() if radii.get(channel) == index.radius}
         new = {
-            channel: BlockIndex(radius, shards=self._shards, rows=True)
+            # Halves at any size: quarters save a fiftieth of the time, and cost a fifth of the memory at a million.
+            channel: BlockIndex(radius, shards=self._shards, rows=True, quarters=0)
             for channel, radius in radii.items()
             if channel not in kept
         }

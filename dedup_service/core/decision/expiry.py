@@ -19,13 +19,24 @@ from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 
-__all__ = ["MAX_BEFORE_PAGE", "Expiry", "ExpiryReason", "ExpiryState"]
+__all__ = ["MAX_BEFORE_PAGE", "Expiry", "ExpiryBounds", "ExpiryReason", "ExpiryState"]
 
 MAX_BEFORE_PAGE = 8
 """Entries that expire before one page, at most: 0.3 ms of work (docs/performance.md)."""
+
+
+_ANY_NUMBER = 1 << 62
+
+
+class ExpiryBounds(NamedTuple):
+    """What entries are beyond. max_pages: live ones. aged_up_to: sequence up to which they are too old, or -1."""
+
+    max_pages: int
+    aged_up_to: int
 
 
 class ExpiryReason(StrEnum):
@@ -97,6 +108,14 @@ class Expiry:
         if self._keep.max_pages is not None and entries > self._keep.max_pages:
             return ExpiryReason.COUNT
         return ExpiryReason.AGE if first <= self._aged_up_to else None
+
+    @property
+    def bounds(self) -> ExpiryBounds | None:
+        """The same for many pages; None if nothing expires."""
+        if not self._keep:
+            return None
+        max_pages = self._keep.max_pages
+        return ExpiryBounds(_ANY_NUMBER if max_pages is None else max_pages, self._aged_up_to)
 
     def count(self, sequence: int, reason: ExpiryReason) -> None:
         """Count the entry at `sequence`, which left for `reason`."""

@@ -31,7 +31,7 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Guard, guard_reason
 
-__all__ = ["GuardState", "GuardTracker", "copy_of", "same_title"]
+__all__ = ["COMMON_TERMS", "OF_TERMS", "GuardState", "GuardTracker", "copy_of", "found_copy", "same_title"]
 
 CROWDED_TEXTS = 16
 """Copies of one kept page, and different texts among them, above which a copy with another text is suspicious.
@@ -46,7 +46,7 @@ A quarter more than the thousand addresses and hundred hosts that must be accept
 tenth is estimated above the bound, and a surge needs two copies in five.
 """
 
-_COMMON_TERMS, _OF_TERMS = 7, 10
+COMMON_TERMS, OF_TERMS = 7, 10
 """Titles are the same if 7 in 10 terms of the shorter one are in the other: a host's name may be added."""
 
 
@@ -73,6 +73,16 @@ def copy_of(kept: Entry, prepared: PreparedPage, evidence: Evidence, url: int) -
     return Copy(kept.sequence, _low(url), _low(url_hash(host)), title, text)
 
 
+def found_copy(kept: int, prepared: PreparedPage, url: int, *, same_title: bool, same_body: bool) -> Copy:
+    """Return the same for the kept page at sequence `kept`. same_title, same_body: whether they are those of the page.
+
+    A page without a body has none that is another one.
+    """
+    host = prepared.page.canonical_url.partition("://")[2].partition("/")[0]
+    title = 0 if same_title else _of_terms(Evidence(prepared.evidence).terms)
+    return Copy(kept, _low(url), _low(url_hash(host)), title, 0 if same_body else _low(prepared.body_hash or 0))
+
+
 def same_title(kept: tuple[int, ...], copy: tuple[int, ...]) -> bool:
     """Whether a copy's title is that of its kept page, but for some added words. Both are terms of titles.
 
@@ -80,7 +90,7 @@ def same_title(kept: tuple[int, ...], copy: tuple[int, ...]) -> bool:
     copies' titles count, or an untitled frame would absorb all articles of its site.
     """
     shorter = min(len(kept), len(copy))
-    return not copy or (shorter > 0 and _OF_TERMS * len(set(kept).intersection(copy)) >= _COMMON_TERMS * shorter)
+    return not copy or (shorter > 0 and OF_TERMS * len(set(kept).intersection(copy)) >= COMMON_TERMS * shorter)
 
 
 def _of_terms(terms: tuple[int, ...]) -> int:
@@ -135,14 +145,16 @@ class GuardTracker:
 
         name: returns the name of the kept page; called only for an objection.
         """
-        bounds = (
-            (Guard.TITLES, self._sizes.titles, guards.max_titles, "pages under about {} other titles"),
-            (Guard.HOSTS, self._sizes.hosts, guards.max_hosts, "pages of about {} hosts"),
-            (Guard.PAGES, self._sizes.pages, guards.max_pages, "about {} pages"),
-        )
-        for guard, size, limit, text in bounds:
-            if limit and size > limit:
-                return guard_reason(guard, f"{text.format(size)} match {name()}, more than {limit}")
+        sizes = self._sizes
+        if sizes.titles > guards.max_titles or sizes.hosts > guards.max_hosts or sizes.pages > guards.max_pages:
+            bounds = (
+                (Guard.TITLES, sizes.titles, guards.max_titles, "pages under about {} other titles"),
+                (Guard.HOSTS, sizes.hosts, guards.max_hosts, "pages of about {} hosts"),
+                (Guard.PAGES, sizes.pages, guards.max_pages, "about {} pages"),
+            )
+            for guard, size, limit, text in bounds:
+                if limit and size > limit:
+                    return guard_reason(guard, f"{text.format(size)} match {name()}, more than {limit}")
         if guards.surge_percent and self._suspicious and self._share.above(guards.surge_percent):
             recently, usually = self._share.percents
             shares = f"{recently}% of the last {RECENT} pages are suspicious copies, usually {usually}%"

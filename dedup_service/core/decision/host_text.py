@@ -111,6 +111,11 @@ class HostText:
         """Memory of the tables: 16 KiB for few pages, REGIONS · MAX_SETS · WAYS · 16 bytes at most."""
         return sum(slots.nbytes for slots in self._regions)
 
+    @property
+    def tables(self) -> tuple[tuple[Slots, ...], npt.NDArray[np.int64]]:
+        """The tables, and how many sentences each has, for `learn_pages`; other ones after `learn_many`."""
+        return tuple(self._regions), self._held
+
     def learn(self, host: int, terms: npt.NDArray[np.uint16], keys: bytes, sentences: npt.NDArray[np.uint32]) -> None:
         """Learn from a page, whatever its verdict: `follow`, under its title or, if that says nothing, its text.
 
@@ -260,17 +265,19 @@ class LearnedPages:
         hosts: unsigned hashes. terms: of each title, uint16, little-endian, as bytes. keys: packed. sentences:
         uint32[n, m], of which the first counts: int64[n] are used.
         """
-        titles = [xxhash.xxh3_64_intdigest(part) if part else None for part in terms]
-        texts = [text_hash(packed) for packed in keys]
-        known = np.array(
-            [
-                (title is not None) * _TITLE_KNOWN + (text is not None) * _TEXT_KNOWN
-                for title, text in zip(titles, texts, strict=True)
-            ],
-            np.uint8,
-        )
-        title_hashes, text_hashes = (np.array([value or 0 for value in of], np.uint64) for of in (titles, texts))
-        return cls((np.asarray(hosts, np.uint64), title_hashes, text_hashes, known, sentences, counts))
+        digest, count = xxhash.xxh3_64_intdigest, len(terms)
+        titles = np.fromiter([digest(part) if part else 0 for part in terms], np.uint64, count)
+        has_title = np.fromiter(map(len, terms), np.int64, count) > 0
+        sizes = np.fromiter(map(len, keys), np.int64, count)
+        if count and sizes[0] >= 16 and sizes[0] % 4 == 0 and (sizes == sizes[0]).all():  # `text_hash` of all at once
+            quarters = np.frombuffer(b"".join(keys), np.uint8).reshape(count, 4, -1)
+            firsts = quarters[:, :, :4].tobytes()
+            text_hashes = [digest(firsts[at : at + 16]) for at in range(0, 16 * count, 16)]
+        else:
+            text_hashes = [text_hash(packed) or 0 for packed in keys]
+        texts, has_text = np.fromiter(text_hashes, np.uint64, count), sizes >= 4
+        known = (has_title * _TITLE_KNOWN + has_text * _TEXT_KNOWN).astype(np.uint8)
+        return cls((np.asarray(hosts, np.uint64), titles, texts, known, sentences, counts))
 
 
 def _table(sets: int) -> Slots:

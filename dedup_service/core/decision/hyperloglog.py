@@ -12,7 +12,7 @@ Source: Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog", AofA 2007, figure 3; Î
 import math
 from functools import lru_cache
 
-__all__ = ["EMPTY", "SKETCH_BYTES", "estimate", "with_value"]
+__all__ = ["EMPTY", "SKETCH_BYTES", "estimate", "single", "with_value"]
 
 REGISTERS, MAX_RANK = 32, 15
 SKETCH_BYTES = REGISTERS // 2
@@ -35,6 +35,18 @@ def with_value(sketch: bytes, value: int) -> bytes:
     if increase <= 0:
         return sketch
     return sketch[:byte] + bytes((sketch[byte] + (increase << shift),)) + sketch[byte + 1 :]
+
+
+_SINGLES = [
+    [with_value(EMPTY, ((1 << rank - 1 if rank else 0) * REGISTERS + register)) for rank in range(MAX_RANK + 1)]
+    for register in range(REGISTERS)
+]
+
+
+def single(value: int) -> bytes:
+    """Return the sketch of one value. value: its hash, unsigned 64-bit, well mixed."""
+    rest = value // REGISTERS
+    return _SINGLES[value % REGISTERS][min((rest & -rest).bit_length() or MAX_RANK, MAX_RANK)]
 
 
 @lru_cache(maxsize=4096)  # sketches seldom change, and few different ones hold a single value

@@ -115,6 +115,14 @@ class Matcher:
         self._but_for_figures = tuple(replace(row, figures=None) for row in rule.verified if row.figures)
         self._compiled = CompiledRows.of((*rule.verified, *self._but_for_figures), self._min_jaccard)
 
+    @property
+    def compiled(self) -> CompiledRows | None:
+        """The rule table, and behind it its rows without their bounds on figures, which make near misses.
+
+        None if candidates are compared by something else.
+        """
+        return self._compiled if self._rule.verified else None
+
     def compare(
         self,
         entry: Entry,

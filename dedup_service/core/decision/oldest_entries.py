@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
+from itertools import islice
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import EntryStore, entries_at
@@ -31,12 +32,26 @@ class OldestEntries:
                 self._removed.discard(self._ahead.popleft().row)
             if self._ahead:
                 return self._ahead[0]
-            rows = self._store.first(self._read, _AHEAD)
-            if not len(rows):
+            if not self._read_on():
                 return None
+
+    def ahead(self, count: int) -> list[Entry]:
+        """Return the earliest entries that were not removed, so many or all there are."""
+        while True:
+            found = [
+                entry for entry in islice(self._ahead, count + len(self._removed)) if entry.row not in self._removed
+            ]
+            if len(found) >= count or not self._read_on():
+                return found[:count]
+
+    def _read_on(self) -> bool:
+        """Read more entries; return whether there were any."""
+        rows = self._store.first(self._read, _AHEAD)
+        if len(rows):
             self._read = int(rows[-1])
             self._removed.update(row for row in rows.tolist() if row in self._gone)
             self._ahead.extend(entries_at(self._store, rows))
+        return len(rows) > 0
 
     def remove(self, row: int) -> None:
         """Remove a row; one that was not read yet is in `gone`, or the store does not have it any more."""

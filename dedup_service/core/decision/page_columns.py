@@ -53,7 +53,8 @@ class PageColumns:
 
     rows: ROW[n], what entries of the pages would have; the sizes of evidence and keys are left out. packed, keys: their
     evidence and keys. evidence: the same evidence, n rows. marks: uint8[n], what a page is compared by. claims:
-    uint64[n], hash of the URL that a page claims, where claiming: bool[n].
+    uint64[n], hash of the URL that a page claims, where claiming: bool[n]. data, starts: the evidence end to end,
+    uint8[m], and where that of each page begins and the last one ends in it: int64[n + 1].
     """
 
     rows: Rows
@@ -63,6 +64,8 @@ class PageColumns:
     marks: npt.NDArray[np.uint8]
     claims: npt.NDArray[np.uint64]
     claiming: npt.NDArray[np.bool_]
+    data: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
 
     @classmethod
     def of_pages(cls, batch: Sequence[tuple[int, PreparedPage]], ordinal: int) -> "PageColumns":
@@ -113,9 +116,12 @@ class PageColumns:
         """Return the columns of rows; without claims, no page claims another's URL."""
         if claims is None or claiming is None:
             claims, claiming = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.bool_)
-        sizes = np.fromiter(map(len, packed), np.int64, len(packed))
-        evidence = EvidenceColumns.of(np.frombuffer(b"".join(packed), np.uint8), np.cumsum(sizes) - sizes, sizes)
-        return cls(rows, packed, keys, evidence, marks_of(rows["flags"], evidence.shingles), claims, claiming)
+        sizes, starts = np.fromiter(map(len, packed), np.int64, len(packed)), np.zeros(len(packed) + 1, np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        data = np.frombuffer(bytearray().join(packed), np.uint8)
+        evidence = EvidenceColumns.of(data, starts[:-1], sizes)
+        marks = marks_of(rows["flags"], evidence.shingles)
+        return cls(rows, packed, keys, evidence, marks, claims, claiming, data, starts)
 
     def __len__(self) -> int:
         """Return the number of pages."""
@@ -130,6 +136,8 @@ class PageColumns:
             self.marks[part],
             self.claims[part],
             self.claiming[part],
+            self.data,
+            self.starts[slice(part.indices(len(self))[0], part.indices(len(self))[1] + 1)],
         )
 
     @property

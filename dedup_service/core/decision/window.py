@@ -23,14 +23,24 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import BODY_DECIDES, ROW, SETTLED, TEXT_HASH, Rows, entry_in
+from dedup_service.core.decision.entry_rows import BODY_DECIDES, ROW, SETTLED, TEXT_HASH, Rows, Spans, entry_in
 from dedup_service.core.decision.equal_hashes import EqualRows, equal_rows
 from dedup_service.core.decision.page_columns import BODY_MARK, KEYS_MARK, WORDS_MARK, PageColumns
-from dedup_service.core.evidence.columns import EvidenceColumns, are_close
+from dedup_service.core.decision.page_runs import CandidatePool, RunWindow, facts_of
+from dedup_service.core.evidence.columns import SKETCH_WORDS, EvidenceColumns, are_close
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index.cell_index import MOST_DIFFERING, SIEVE_BYTES
-from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
+from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.page import CHANNELS
+from dedup_service.core.wide_kernels import (
+    MAX_BLOCK_RADIUS,
+    SIEVE_PLANES,
+    WIDE,
+    lowest_bit,
+    near_rows,
+    rows_with_equal_block,
+    similar_rows,
+)
 
 __all__ = ["Comparison", "Unsettled", "Window", "YoungPlaces"]
 
@@ -42,6 +52,9 @@ _TILE = 128
 
 _FIRST_TILES = 1
 """Tiles of which all rows may be found for all pages before there is more room."""
+
+_ONE = np.uint64(1)
+_KEYS, _WORDS, _BODY = np.uint64(KEYS_MARK), np.uint64(WORDS_MARK), np.uint64(BODY_MARK)
 
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -111,8 +124,9 @@ class Window:
 
     def __init__(self) -> None:
         self._columns = EvidenceColumns(_FIRST_ROWS)
-        self._sieves = np.empty((_SIEVE_WORDS, _FIRST_ROWS), np.uint64)
-        self._fingerprints = np.empty((len(CHANNELS), _FIRST_ROWS), np.uint64)
+        # The loop reads WIDE rows at a time, so there are some behind the last one.
+        self._sieves = np.empty((SIEVE_PLANES, _FIRST_ROWS + WIDE), np.uint8)
+        self._fingerprints = np.empty((len(CHANNELS), _FIRST_ROWS + WIDE), np.uint64)
         self._marks = np.empty(_FIRST_ROWS, np.uint8)
         self._records = np.zeros(_FIRST_ROWS, ROW)
         # Fields of the records again: a search in a field of records would copy it first.
@@ -183,7 +197,7 @@ class Window:
         self._make_room(len(pages))
         rows = slice(self._end, self._end + len(pages))
         self._columns.put(self._end, pages.evidence)
-        self._sieves[:, rows] = pages.sieves.T
+        self._sieves[:, rows] = pages.evidence.sketches.view(np.uint8)[:, :SIEVE_PLANES].T
         for channel, fingerprints in zip(CHANNELS, self._fingerprints, strict=True):
             fingerprints[rows] = pages.rows[channel]
         self._marks[rows], self._live[rows], self._numbers[rows] = pages.marks, False, -1
@@ -195,12 +209,12 @@ class Window:
         self._packed[rows], self._keys[rows] = pages.packed, pages.keys
         self._announced = len(pages)
 
-    def keep_all(self, first: int, count: int) -> None:
-        """Keep so many of the pages announced, from number `first` on; their ordinals are larger than any before."""
-        rows = range(self._end + first, self._end + first + count)
-        self._kept += rows
-        self._live[rows.start : rows.stop] = True
-        self._young += count
+    def keep_all(self, first: int, kept: Mask) -> None:
+        """Keep those of the pages announced, from number `first` on; their ordinals are larger than any before."""
+        rows = self._end + first + np.flatnonzero(kept)
+        self._kept += rows.tolist()
+        self._live[rows] = True
+        self._young += len(rows)
 
     def keep(self, page: int, *, live: bool = True) -> None:
         """Keep page number `page` of those announced; its ordinal is larger than any before."""
@@ -315,6 +329,26 @@ class Window:
         places = found.rows[order] + self._first
         return Comparison(offsets, places, (by & 1).astype(bool), (by & 2).astype(bool), passed)
 
+    def pool(self, places: Places) -> tuple[Mask, Places, CandidatePool]:
+        """Return the entries at some places as candidates.
+
+        Says of each place whether it is compared by shingles, bool[n], and its number in the pool, int64[n].
+        """
+        rows = places - self._first
+        compared = (self._marks[rows] & KEYS_MARK) != 0
+        rows, numbers = np.unique(rows, return_inverse=True)
+        evidence = Spans.joined([self._packed[row] for row in rows.tolist()])
+        starts, sizes = evidence.starts[:-1], np.diff(evidence.starts)
+        gone = np.zeros(len(rows), np.bool_)
+        pool = CandidatePool(
+            facts_of(self._records[rows], rows), evidence.data, starts, sizes, EvidenceColumns(0), gone
+        )
+        return compared, numbers.astype(np.int64), pool
+
+    def for_run(self, length: int, first_page: int) -> RunWindow:
+        """Return where the pages that were announced are, for a run."""
+        return RunWindow(self._live, self._end, self._settled, length, first_page)
+
     def similar(self, places: Places, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> Places:
         """Return which of the places may have a Jaccard similarity of `min_jaccard` to a page: int64[m].
 
@@ -354,7 +388,8 @@ class Window:
         columns = EvidenceColumns(size)
         self._columns.move(used, columns)
         self._columns = columns
-        self._fingerprints, self._sieves = _moved(self._fingerprints, used, size), _moved(self._sieves, used, size)
+        self._fingerprints = _moved(self._fingerprints, used, size + WIDE)
+        self._sieves = _moved(self._sieves, used, size + WIDE)
         self._marks, self._live = _moved(self._marks, used, size), _moved(self._live, used, size)
         self._records, self._numbers = _moved(self._records, used, size), _moved(self._numbers, used, size)
         self._sequences, self._ordinals = _moved(self._sequences, used, size), _moved(self._ordinals, used, size)
@@ -378,7 +413,7 @@ def _compare_tiles(
     page_marks: npt.NDArray[np.uint8],
     end: int,
     sketches: npt.NDArray[np.uint64],
-    sieves: npt.NDArray[np.uint64],
+    sieves: npt.NDArray[np.uint8],
     fingerprints: npt.NDArray[np.uint64],
     marks: npt.NDArray[np.uint8],
     most_differing: int,
@@ -397,68 +432,43 @@ def _compare_tiles(
     in rows from `end` on. words, body: radii, -1 for a channel that is not compared. The rest is as in `Window` and
     `Comparison`; flags: 1 for the sieve and the sketch, 2 for a fingerprint.
     """
-    tile, marked = np.zeros(_TILE, np.uint8), np.empty(_TILE, np.int64)
     start, count = progress[0], progress[1]
+    planes, stride, of_pages = sieves.ctypes.data, sieves.shape[1], sketches.ctypes.data
     while start < end + len(page_marks) and count + _TILE * len(page_marks) <= len(found_rows):
         for page in range(max(0, start + 1 - end), len(page_marks)):
-            own = end + page
-            stop = min(start + _TILE, own)
-            before = tile[: stop - start]
-            if page_marks[page] & KEYS_MARK:
-                mark_equal(sieves[0, start:stop], sieves[1, start:stop], sieves[:, own], most_differing, before)
-            else:
-                before[:] = 0
-            if words >= 0:
-                mark_near(fingerprints[0, start:stop], fingerprints[0, own], words, np.uint8(WORDS_MARK), before)
-            if body >= 0:
-                mark_near(fingerprints[1, start:stop], fingerprints[1, own], body, np.uint8(BODY_MARK), before)
-            mask_marks(marks[start:stop], page_marks[page], before)
-            # No branch depends on what is found: one row in fourteen passes the sieve, which no processor can predict.
-            several = 0
-            for place in range(stop - start):
-                marked[several] = place
-                several += tile[place] != 0
-            for number in range(several):
-                place = marked[number]
-                by, row = tile[place], start + place
-                keys = np.int64(by & KEYS_MARK)
-                passed[page] += keys
-                flag = keys & np.int64(are_close(sketches, own, sketches, row, min_jaccard))
-                flag |= np.int64((by & (WORDS_MARK | BODY_MARK)) != 0) << 1
-                found_pages[count], found_rows[count], found_flags[count] = page, row, flag
-                count += flag != 0
+            own, by = end + page, page_marks[page]
+            for first in range(start, min(start + _TILE, own), WIDE):
+                alike = np.uint64(0)
+                if by & KEYS_MARK:
+                    alike = similar_rows(planes + first, stride, of_pages + 8 * SKETCH_WORDS * own, most_differing)
+                near = near_in(fingerprints, 0, own, first, words if by & WORDS_MARK else -1)
+                near_body = near_in(fingerprints, 1, own, first, body if by & BODY_MARK else -1)
+                bits = alike | near | near_body
+                if own - first < WIDE:
+                    bits &= (_ONE << np.uint64(own - first)) - _ONE
+                while bits:
+                    bit = np.uint64(lowest_bit(bits))
+                    bits &= bits - _ONE
+                    row = first + np.int64(bit)
+                    mark = np.uint64(marks[row])
+                    keys = mark & _KEYS & alike >> bit
+                    passed[page] += np.int64(keys)
+                    flag = np.uint8(keys and are_close(sketches, own, sketches, int(row), min_jaccard))
+                    if ((mark & _WORDS) * (near >> bit & _ONE)) | ((mark & _BODY) * (near_body >> bit & _ONE)):
+                        flag |= np.uint8(2)
+                    found_pages[count], found_rows[count], found_flags[count] = page, row, flag
+                    count += flag != 0
         start += _TILE
     progress[0], progress[1] = start, count
 
 
-# Loops of their own, from 0 on and without branches, which the compiler vectorises.
-
-
 @kernel_inline
-def mark_equal(
-    first: npt.NDArray[np.uint64],
-    second: npt.NDArray[np.uint64],
-    sieve: npt.NDArray[np.uint64],
-    most: int,
-    rows: npt.NDArray[np.uint8],
-) -> None:
-    """Set rows to KEYS_MARK where at most so many bits of two words differ from those of a sieve, to 0 elsewhere."""
-    word_0, word_1 = sieve[0], sieve[1]
-    for row in range(len(rows)):
-        rows[row] = popcount(first[row] ^ word_0) + popcount(second[row] ^ word_1) <= most
-
-
-@kernel_inline
-def mark_near(
-    values: npt.NDArray[np.uint64], value: np.uint64, radius: int, mark: np.uint8, rows: npt.NDArray[np.uint8]
-) -> None:
-    """Add a mark to rows where at most `radius` bits differ from a fingerprint."""
-    for row in range(len(rows)):
-        rows[row] |= mark * np.uint8(popcount(values[row] ^ value) <= radius)
-
-
-@kernel_inline
-def mask_marks(marks: npt.NDArray[np.uint8], by: np.uint8, rows: npt.NDArray[np.uint8]) -> None:
-    """Leave of each row what both it and the page are compared by."""
-    for row in range(len(rows)):
-        rows[row] &= marks[row] & by
+def near_in(fingerprints: npt.NDArray[np.uint64], channel: int, own: int, first: int, radius: int) -> np.uint64:
+    """Return which of WIDE rows from `first` on are within a radius of row `own` in a channel; below 0: none."""
+    if radius < 0:
+        return np.uint64(0)
+    values = fingerprints.ctypes.data + 8 * (channel * fingerprints.shape[1] + first)
+    value = fingerprints[channel, own]
+    if radius <= MAX_BLOCK_RADIUS and not rows_with_equal_block(values, value):
+        return np.uint64(0)
+    return np.uint64(near_rows(values, value, radius))

@@ -13,11 +13,13 @@ import numpy.typing as npt
 from dedup_service.core.evidence.overlap import screened
 from dedup_service.core.evidence.packed import MAX_SENTENCES, Evidence, read_columns
 from dedup_service.core.evidence.sketch import SKETCH_BYTES
-from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
+from dedup_service.core.kernels import kernel_inline, long_kernel
+from dedup_service.core.wide_kernels import COMPARED_BYTES, bits_apart
 
 __all__ = ["SKETCH_WORDS", "EvidenceColumns", "are_close", "close_pairs"]
 
 SKETCH_WORDS = SKETCH_BYTES // 8
+assert SKETCH_BYTES == COMPARED_BYTES
 
 
 class EvidenceColumns:
@@ -104,12 +106,9 @@ def are_close(
 ) -> bool:
     """Return whether two rows of sketches, uint64[n, SKETCH_WORDS], say a Jaccard similarity of `min_jaccard` or more.
 
-    Rows are given by their numbers, since a view of each would take longer than the comparison; unsigned numbers need
-    no check for negative ones, which keeps the compiler from vectorising.
+    Rows are given by their numbers, since a view of each would take longer than the comparison.
     """
-    differing = 0
-    for word in range(np.uint64(ours.shape[1])):
-        differing += popcount(ours[np.uint64(one), word] ^ theirs[np.uint64(other), word])
+    differing = bits_apart(ours.ctypes.data + SKETCH_BYTES * one, theirs.ctypes.data + SKETCH_BYTES * other)
     return bool(max(0.0, 1.0 - 2.0 * differing / (64 * SKETCH_WORDS)) >= min_jaccard)
 
 

@@ -12,8 +12,8 @@ is not understood stays an `etree.XPath`, so a later trafilatura may be slower, 
 """
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +33,6 @@ _WITH_ATTRIBUTES = "descendant::*/@*/.."  # in document order, each once
 _with_attributes = etree.XPath(_WITH_ATTRIBUTES)
 
 
-class _Page(threading.local):
-    """paths: bits of those that may select an element of the page in work for its attributes."""
-
-    paths = ALL
-
-
 class ExpressionTable:
     """Expressions, and what is known of elements by their attributes. Bit i stands for path i of all expressions."""
 
@@ -55,7 +49,8 @@ class ExpressionTable:
         self._by_name = self._always_used = 0
         self._bits: dict[tuple[object, ...], int] = {}
         self._uses: dict[tuple[tuple[str, str], ...], tuple[int, bool]] = {}
-        self.page = _Page()
+        self.possible: ContextVar[int] = ContextVar("possible", default=ALL)
+        """Bits of the paths that may select an element of the page in work for its attributes; of each thread."""
 
     def add(self, expression: etree.XPath) -> "Expression | etree.XPath":
         """Return an expression that selects the same, in document order; the same one if it is not understood."""
@@ -81,14 +76,14 @@ class ExpressionTable:
 
         The restriction is the thread's, until the next tree: no expression may be given another tree meanwhile.
         """
-        self.page.paths = ALL
+        self.possible.set(ALL)
         possible = 0
         for element in _with_attributes(root):
             paths, is_read = self._use(element)
             possible |= paths
             if not paths and not is_read:
                 element.attrib.clear()
-        self.page.paths = possible
+        self.possible.set(possible)
 
     def bits(self, element: HtmlElement) -> int:
         """Return for which paths the name and attributes of an element are right."""
@@ -169,7 +164,7 @@ class Expression:
     def __call__(self, tree: HtmlElement) -> list[HtmlElement]:
         """Return the selected elements inside a tree, in document order."""
         own = (1 << len(self.paths)) - 1 << self.first
-        mask = own & (self.table.page.paths | self.by_name)
+        mask = own & (self.table.possible.get() | self.by_name)
         if not mask:
             return []
         bits_of = self.table.bits

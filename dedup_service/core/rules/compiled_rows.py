@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.quantities import DISTANT, FOUND, QUANTITIES, UNREADABLE, pair_quantities
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.verdict import Distance
 
-__all__ = ["DISTANT", "NO_ROW", "UNREADABLE", "CompiledRows"]
+__all__ = ["DISTANT", "NO_ROW", "UNREADABLE", "CompiledRows", "first_holding"]
 
 NO_ROW = -3
 """No row holds; the quantities are there. Other numbers below 0 are those of `pair_quantities`."""
@@ -72,6 +72,11 @@ class CompiledRows:
             self._found,
         )
 
+    @property
+    def bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float]:
+        """The lower and the upper bounds, float64[rows, QUANTITIES], and the similarity that any row needs."""
+        return self._lower, self._upper, self._min_jaccard
+
     def quantity(self, name: str) -> float:
         """Return one of the QUANTITIES of the two pages that came last, if a row held or none did."""
         return float(self._found[_PLACES[name]])
@@ -100,8 +105,14 @@ def first_row(
     The rest is as in `pair_quantities`.
     """
     outcome = pair_quantities(kept, page, common, same_host, words_distance, body_distance, min_jaccard, found)
-    if outcome != FOUND:
-        return outcome
+    return int(first_holding(found, lower, upper)) if outcome == FOUND else outcome
+
+
+@kernel_inline
+def first_holding(
+    found: npt.NDArray[np.float64], lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64]
+) -> int:
+    """Return the first row whose bounds hold for QUANTITIES, NO_ROW if none does."""
     for row in range(len(lower)):
         holds = True
         for place in range(lower.shape[1]):

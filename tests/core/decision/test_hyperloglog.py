@@ -7,7 +7,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.hyperloglog import EMPTY, SKETCH_BYTES, estimate, with_value
+from dedup_service.core.decision.hyperloglog import EMPTY, SKETCH_BYTES, estimate, single, with_value
 
 
 def hashes(count: int, seed: int = 0) -> list[int]:
@@ -36,6 +36,12 @@ def test_none_and_one_are_exact() -> None:
     """This holds for any value, 0 included."""
     assert estimate(EMPTY) == 0
     assert {estimate(sketch_of([value])) for value in (0, 1, 31, 32, 2**64 - 1, *hashes(100))} == {1}
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_the_sketch_of_one_value_is_looked_up(value: int) -> None:
+    """It is that of an empty sketch with this value."""
+    assert single(value) == with_value(EMPTY, value)
 
 
 @pytest.mark.parametrize("count", [3, 10, 30, 80, 100, 300, 1000])
