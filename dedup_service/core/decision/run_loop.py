@@ -7,7 +7,7 @@ entries expire as `Expiry` says; and keeps the pages that match nothing. Arrays 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.entry_rows import BODY_HASH, TEXT_HASH, channel_flag
+from dedup_service.core.decision.entry_rows import BODY_DECIDES, BODY_HASH, TEXT_HASH, channel_flag
 from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE
 from dedup_service.core.decision.guard_tracker import COMMON_TERMS, OF_TERMS
 from dedup_service.core.decision.host_text import REGIONS, common_among, common_of_both, learn_pages
@@ -17,6 +17,7 @@ from dedup_service.core.evidence.packed import header_of, read_sentences, read_t
 from dedup_service.core.evidence.quantities import DISTANT, FOUND, QUANTITIES, pair_quantities, shared_values
 from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
 from dedup_service.core.rules.compiled_rows import NO_ROW, first_holding
+from dedup_service.core.rules.match_row import LONG
 
 __all__ = [
     "AFTER",
@@ -80,7 +81,7 @@ SAME = -2
 """In the place of a row: both have the same text."""
 
 AFTER, BY_AGE = 2, 1
-_LETTERS, _SENTENCES, _TERMS = 0, 6, 7
+_LETTERS, _SIZE, _SENTENCES, _TERMS = 0, 1, 6, 7
 _HEADER_FIELDS, _SAMPLE = 9, 256
 _LARGEST = np.uint32((1 << 32) - 1)
 
@@ -250,18 +251,22 @@ def find_equal(
 ) -> int:
     """Write the earliest of the chosen entries that has the text of a page, and return how many there are: 0 or 1.
 
-    Returns -1 if titles are not as `pack_evidence` writes them.
+    Returns -1 if evidence is not as `pack_evidence` writes it.
     """
     earliest = np.int64(-1)
     for place in chosen:
         if (
-            has_same_text(facts, page, pool_facts, place)
+            is_same_text(facts, page, pool_facts, place)
             and is_there(place, page, facts, pool_facts, gone, live, settled, window, up_to)
             and (earliest < 0 or pool_facts[place, SEQUENCE] < pool_facts[earliest, SEQUENCE])
         ):
             earliest = place
     if earliest < 0:
         return 0
+    header = np.empty(_HEADER_FIELDS, np.int64)
+    header_of(packed, header)
+    if not has_text_of(facts, page, pool_facts, earliest) and header[_SIZE] < LONG:  # flags take any bytes for evidence
+        return -1
     other = pool_data[pool_starts[earliest] : pool_starts[earliest] + pool_sizes[earliest]]
     title = title_relation(packed, other, samples)
     if title < 0:
@@ -423,12 +428,27 @@ def write_found(
 
 
 @kernel_inline
+def is_same_text(facts: Integers, page: int, pool_facts: Integers, place: int) -> bool:
+    """Return whether title and body of a page are those of a candidate, or a body that is long enough alone."""
+    decides = facts[page, FLAGS] & pool_facts[place, FLAGS] & BODY_DECIDES
+    return has_text_of(facts, page, pool_facts, place) or bool(
+        decides and facts[page, BODY_HASH_AT] == pool_facts[place, BODY_HASH_AT]
+    )
+
+
+@kernel_inline
+def has_text_of(facts: Integers, page: int, pool_facts: Integers, place: int) -> bool:
+    """Return whether title and body of a page are those of a candidate."""
+    both = facts[page, FLAGS] & pool_facts[place, FLAGS] & TEXT_HASH
+    return bool(both and facts[page, _TEXT_HASH_AT] == pool_facts[place, _TEXT_HASH_AT])
+
+
+@kernel_inline
 def has_same_text(facts: Integers, page: int, pool_facts: Integers, place: int) -> bool:
     """Return whether a page may have the text of a candidate; then it is decided by itself."""
-    both = facts[page, FLAGS] & pool_facts[place, FLAGS]
-    return bool(
-        (both & TEXT_HASH and facts[page, _TEXT_HASH_AT] == pool_facts[place, _TEXT_HASH_AT])
-        or (both & BODY_HASH and facts[page, BODY_HASH_AT] == pool_facts[place, BODY_HASH_AT])
+    hashed = facts[page, FLAGS] & pool_facts[place, FLAGS] & BODY_HASH
+    return has_text_of(facts, page, pool_facts, place) or bool(
+        hashed and facts[page, BODY_HASH_AT] == pool_facts[place, BODY_HASH_AT]
     )
 
 
