@@ -8,17 +8,22 @@ nothing fails.
 `kernel_inline` marks a step of a kernel: it is compiled into every kernel that calls it, and Python never
 calls it. Without inlining, each step would count references to every array that it is given, which costs
 more than the step (measured: probes take 1.5 to 2.2 times as long). Only kernels are cached on disk, with
-their steps inside: after editing a step, delete `__pycache__/*.nbi` of the package, or touch the files of
-the kernels that use it.
+their steps and the constants of these inside. numba compares the file of a kernel alone; here its cache is also of no
+use when a step, a kernel or a constant that it reaches was another one, in whatever file. Otherwise a checkout that is
+updated would go on with steps that read memory as the code before wrote it.
 
 `popcount` and `prefetch` are instructions that no operator of Python stands for. `load8` … `store64` read and
 write memory by address, for tables whose memory is in many pieces (`core.index.memory_pages`).
 """
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
@@ -68,7 +73,69 @@ def _compiled(function: F, *, nogil: bool) -> F:
         compiled = numba.njit(cache=True, nogil=nogil)(function)
     except RuntimeError:  # numba's "no locator available": no folder is writable
         compiled = numba.njit(nogil=nogil)(function)
+    else:
+        _stamp_with_steps(compiled)
     return cast("F", compiled)
+
+
+def _stamp_with_steps(compiled: Any) -> None:
+    """Let cached code count as outdated when anything that the kernel reaches was another one.
+
+    When the kernel is called first, all of that is defined. Sets a private attribute of numba, and replaces a method of
+    the kernel's cache; a numba without them goes on by the files of kernels alone.
+    """
+    code_cache: Any = getattr(compiled, "_cache", None)
+    file: Any = getattr(code_cache, "_cache_file", None)
+    if not hasattr(file, "_source_stamp"):
+        return
+    stamp, load = file._source_stamp, code_cache.load_overload  # noqa: SLF001
+
+    def load_overload(signature: Any, target_context: Any) -> Any:
+        file._source_stamp = (stamp, reached_digest(compiled.py_func))  # noqa: SLF001
+        return load(signature, target_context)
+
+    code_cache.load_overload = load_overload
+
+
+def reached_digest(function: FunctionType) -> str:
+    """Return a digest of the code of a function, and of all kernels, steps and constants that it reaches."""
+    digest, seen, left = hashlib.blake2b(digest_size=16), {function}, [function]
+    while left:
+        for part in _parts(left.pop()):
+            if isinstance(part, bytes):
+                digest.update(part)
+            elif part not in seen:
+                seen.add(part)
+                left.append(part)
+    return digest.hexdigest()
+
+
+@cache
+def _parts(function: FunctionType) -> tuple["bytes | FunctionType", ...]:
+    """Return what a function consists of: its code and constants as bytes, and the functions that it calls."""
+    parts: list[bytes | FunctionType] = []
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [value for value in code.co_consts if isinstance(value, CodeType)]
+        parts.append(code.co_code + repr([value for value in code.co_consts if _is_plain(value)]).encode())
+        for name in code.co_names:
+            value = function.__globals__.get(name)
+            step = getattr(value, "py_func", None)
+            if isinstance(step, FunctionType):
+                parts.append(step)
+            elif isinstance(value, np.ndarray):
+                parts.append(name.encode() + value.tobytes())
+            elif _is_plain(value):
+                parts.append(f"{name}={value!r}".encode())
+    return tuple(parts)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether `repr` says all of a constant, and the same in each process."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, int | float | str | bytes | np.generic)
 
 
 def kernel_inline(function: F) -> F:

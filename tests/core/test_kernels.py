@@ -1,6 +1,10 @@
 """Tests for compiled loops, with and without a writable folder for the machine code."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +30,49 @@ def test_a_loop_is_compiled_without_a_writable_folder(monkeypatch: pytest.Monkey
 def test_the_compiled_function_keeps_its_name() -> None:
     """Tracebacks and profiles show the name of the loop."""
     assert kernel(function_from(__file__)).__name__ == "doubled"
+
+
+STEPS = """
+from dedup_service.core.kernels import kernel_inline
+from limits import LIMIT
+
+@kernel_inline
+def bounded(x):
+    return min(x, LIMIT)
+"""
+LOOPS = """
+import sys
+from dedup_service.core.kernels import kernel
+
+@kernel
+def loop(x):
+    return double(bounded(x))
+
+@kernel
+def double(x):
+    return 2 * x
+
+from steps import bounded
+
+print(loop(100), sum(loop.stats.cache_hits.values()))
+"""
+
+
+def test_machine_code_is_outdated_when_a_step_or_its_constant_is_another_one(tmp_path: Path) -> None:
+    """An update of a checkout changes files of steps and not those of the kernels that they are compiled into."""
+
+    def run() -> str:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": ""}
+        done = subprocess.run(
+            [sys.executable, "loops.py"], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    (tmp_path / "loops.py").write_text(LOOPS)
+    (tmp_path / "steps.py").write_text(STEPS)
+    (tmp_path / "limits.py").write_text("LIMIT = 7\n")
+    assert [run(), run()] == ["14 0", "14 1"]
+    (tmp_path / "limits.py").write_text("LIMIT = 9\n")
+    assert [run(), run()] == ["18 0", "18 1"]
+    (tmp_path / "steps.py").write_text(STEPS.replace("min(x, LIMIT)", "max(x, LIMIT)"))
+    assert [run(), run()] == ["200 0", "200 1"]

@@ -265,7 +265,9 @@ def find_equal(
         return 0
     header = np.empty(_HEADER_FIELDS, np.int64)
     header_of(packed, header)
-    if not has_text_of(facts, page, pool_facts, earliest) and header[_SIZE] < LONG:  # flags take any bytes for evidence
+    if (
+        not has_text_of(facts, page, pool_facts, int(earliest)) and header[_SIZE] < LONG
+    ):  # flags take any bytes for evidence
         return -1
     other = pool_data[pool_starts[earliest] : pool_starts[earliest] + pool_sizes[earliest]]
     title = title_relation(packed, other, samples)
