@@ -43,7 +43,7 @@ demo-kafka: $(READY)
 test: $(READY)
 	@$(BROKER_READY)
 	@$(PROGRAMS_READY)
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not long"
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not long"
 
 test-core: $(READY)
 	$(BIN)/python -m pytest -q -m "not broker and not programs and not long"

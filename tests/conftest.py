@@ -23,6 +23,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.broker)
         if PROGRAM_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.programs)
-    # Files that wait for servers first: several processes share the files in this order, and the end is short ones.
-    waiting = {item.path for item in items if item.get_closest_marker("broker") or item.get_closest_marker("programs")}
-    items.sort(key=lambda item: item.path not in waiting)
