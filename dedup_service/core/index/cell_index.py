@@ -46,6 +46,7 @@ from dedup_service.core.index.cell_batch import (
 from dedup_service.core.index.cell_redo import (
     MAX_SLOTS,
     SORTED_BITS,
+    first_counts,
     list_operations,
     redo_operations,
     sort_operations,
@@ -61,6 +62,7 @@ from dedup_service.core.index.cell_table import (
     restore_entries,
     split_paths,
 )
+from dedup_service.core.index.quotient_segment import HASH_BITS
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.core.index.row_words import RowWords, read_words, write_words, write_words_of
 
@@ -72,6 +74,7 @@ __all__ = [
     "CellChanges",
     "CellRows",
     "CellStatistics",
+    "PieceStamps",
     "path_keys",
     "path_size",
 ]
@@ -92,6 +95,9 @@ _FOUND = 1 << 16
 Integers = npt.NDArray[np.int64]
 RowNumbers = npt.NDArray[np.uint32]
 Sieves = npt.NDArray[np.uint64]
+
+PieceStamps = tuple[Integers, Integers]
+"""Of the pieces of a table, the hash behind each and the place in the log when it was copied: int64[p] each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,20 +280,24 @@ class CellRows:
         *,
         added: npt.NDArray[np.bool_],
         at: Integers,
-        ends: Integers,
-        stamps: Integers,
+        pieces: tuple[PieceStamps, PieceStamps],
     ) -> None:
         """Apply insertions and removals again, after the tables were loaded (`cell_redo`); many at once are faster.
 
         rows: uint32[n]; slots: uint8[n]; paths: end to end; added: bool[n], false for a removal; at: int64[n], places
-        of these changes in the log. ends, stamps: int64[p], of the pieces of the second table, the hash behind each
-        of them and the place in the log when it was copied. StateError if the paths are cut off.
+        of these changes in the log. pieces: from which the two tables were loaded. StateError if the paths are cut off.
         """
         levels, keys, starts = _split(paths, len(rows))
         hashes, behind = np.empty(len(keys), np.int64), np.zeros(1 << SORTED_BITS, np.int64)
         list_operations(levels, keys, starts, hashes, behind)
         operations, sorted_rows = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint32)
-        sort_operations(levels, starts, hashes, behind, rows, slots, added, at, ends, stamps, operations, sorted_rows)
+        coming = np.zeros(1 << SORTED_BITS, np.int64)
+        (cell_ends, cell_stamps), (ends, stamps) = pieces
+        of_ranges = cell_stamps[cell_ends.searchsorted(np.arange(len(coming)) << (HASH_BITS - SORTED_BITS), "right")]
+        kinds = rows, slots, added, at, ends, stamps, of_ranges
+        sort_operations(levels, starts, hashes, behind, *kinds, operations, sorted_rows, coming)
+        self._cells.make_room(coming)
+        self._turned.make_room(first_counts(operations))
         done, progress = 0, np.zeros(1, np.int64)
         while True:
             cells, turned = self._cells.address, self._turned.address

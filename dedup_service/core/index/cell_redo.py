@@ -13,6 +13,8 @@ its entry. For a cell there are three things to restore:
 
 So changes of different cells may be applied in any order. They are sorted by the hash, since neighbours in the table
 share cache lines and pages, and lie in that order in memory, so that those that come next are read ahead of time.
+Before that, tables get the places for what will come, by ranges of hashes: in this order, all that is new in a segment
+would first crowd into its first places, and every insertion would walk over all of them.
 """
 
 import numpy as np
@@ -36,7 +38,7 @@ from dedup_service.core.index.quotient_segment import (
 )
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = ["MAX_SLOTS", "SORTED_BITS", "list_operations", "redo_operations", "sort_operations"]
+__all__ = ["MAX_SLOTS", "SORTED_BITS", "first_counts", "list_operations", "redo_operations", "sort_operations"]
 
 MAX_SLOTS = 64
 
@@ -173,14 +175,18 @@ def sort_operations(
     at: Integers,
     ends: Integers,
     stamps: Integers,
+    cell_stamps: Integers,
     operations: Integers,
     rows: npt.NDArray[np.uint32],
+    coming: Integers,
 ) -> None:
     """Write the operations in order of the ranges of their hashes, and within a range in order of the log.
 
     levels, path_starts, hashes, behind: of `list_operations`; `behind` changes. entry_rows: uint32[n], slots: uint8[n],
     added: bool[n], at: int64[n] of the entries, the last one the place in the log. ends, stamps: pieces of the second
-    table; see `is_later`. operations: for each receives hash, slot and flags; rows: the row.
+    table; see `is_later`. cell_stamps: int64[1 << SORTED_BITS], place in the log when the cells of a range were copied.
+    operations: for each receives hash, slot and flags; rows: the row; coming: int64[1 << SORTED_BITS], how many cells
+    of each range will hold an entry that the copy has not.
     """
     for number in range(len(levels) - 1, -1, -1):
         key = path_starts[number + 1] if number + 1 < len(levels) else len(hashes)
@@ -195,12 +201,24 @@ def sort_operations(
                 operation = value | common
                 if stored and level == count - 1:
                     operation |= _HOLDS
+                    if added[number] and at[number] >= cell_stamps[value >> _SORTED_SHIFT]:
+                        coming[value >> _SORTED_SHIFT] += 1
                 elif is_later(value, at[number], ends, stamps):
                     operation |= _COUNTS
                 behind[value >> _SORTED_SHIFT] -= 1
                 place = behind[value >> _SORTED_SHIFT]
                 operations[place] = operation
                 rows[place] = entry_rows[number]
+
+
+def first_counts(operations: Integers) -> Integers:
+    """Return how many cells of each range of hashes turned an entry away: int64[1 << SORTED_BITS].
+
+    operations: of `sort_operations`. Cells that turned others away before count, too.
+    """
+    counts = _ADDED | _COUNTS
+    cells = np.unique(operations[operations & (counts | _HOLDS) == counts] & (_HOLDS - 1))
+    return np.bincount((cells & _HASH) >> _SORTED_SHIFT, minlength=1 << SORTED_BITS)
 
 
 @long_kernel

@@ -145,6 +145,15 @@ class QuotientTable:
             self._release_all()
             self._begin(depth, elements >> depth)
 
+    def make_room(self, coming: npt.NDArray[np.int64]) -> None:
+        """Prepare segments for many more elements, if growth by steps would be slower.
+
+        coming: int64[1 << bits], how many elements are added for each value of the first bits of a hash.
+        """
+        before = np.concatenate([[0], np.cumsum(coming)])
+        for segment in list(self._segments):
+            self._make_room(segment, before, len(coming).bit_length() - 1)
+
     def copy_piece(self, position: int, piece: npt.NDArray[np.uint8]) -> tuple[int, int]:
         """Copy the segment of the hash `position` to piece: uint8[MAX_PIECE_BYTES] (`quotient_pieces`).
 
@@ -230,6 +239,23 @@ class QuotientTable:
             if write_in_order(_address(segment), self.address, count, *columns) >= 0:
                 return True
         return False
+
+    def _make_room(self, segment: Record, before: npt.NDArray[np.int64], bits: int) -> None:
+        """Prepare a segment, or those into which it is split. before: int64[(1 << bits) + 1], sums of `coming`."""
+        shift, used = bits - int(segment[DEPTH]), int(segment[USED])
+        if shift < 0:
+            return
+        prefix = int(segment[PREFIX])
+        more = int(before[(prefix + 1) << shift] - before[prefix << shift])
+        if more * _STEP <= used:
+            return
+        columns = _scratch(used)
+        count = read_in_order(_address(segment), self.address, *columns[:4])
+        if not self._fill(segment, count, columns, used + more, 1):
+            first = len(self._segments)
+            self._split(segment, count, columns)
+            for part in (segment, *self._segments[first:]):
+                self._make_room(part, before, bits)
 
     def _split(self, segment: Record, count: int, columns: Scratch) -> None:
         """Spread the elements of a segment, in `columns`, over two."""

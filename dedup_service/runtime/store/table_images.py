@@ -407,8 +407,10 @@ class TableImages:
 
     def _redo(self, label: ImageFileLabel, pieces: Pieces) -> None:
         """Apply to the cells what changed since the image was begun."""
-        turned = pieces[pieces["table"] == len(self._names) - 1]
-        ends, stamps = turned["end"].astype(np.int64), turned["stamp"].astype(np.int64)
+        cells, turned = (
+            (of_table["end"].astype(np.int64), of_table["stamp"].astype(np.int64))
+            for of_table in (pieces[pieces["table"] == self._names.index(name)] for name in ("cells", "turned"))
+        )
         for changes in _batched(self._changes_since(label)):
             added = np.concatenate([np.full(len(change.rows), change.is_added) for change in changes])
             self.changes += len(added)
@@ -418,8 +420,7 @@ class TableImages:
                 b"".join(change.paths for change in changes),
                 added=added,
                 at=np.concatenate([np.full(len(change.rows), change.at) for change in changes]),
-                ends=ends,
-                stamps=stamps,
+                pieces=(cells, turned),
             )
 
     def _add_missing(self, first_row: int) -> None:

@@ -102,8 +102,7 @@ def test_redo_gives_the_last_state(seed: int, moments: list[int], cells_first: b
             b"".join(path for _, _, path in changes),
             added=np.array([added for added, _, _ in changes]),
             at=np.arange(at, at + len(changes)),
-            ends=ends,
-            stamps=np.array([stamps["turned"]], np.int64),
+            pieces=tuple((ends, np.array([stamps[name]], np.int64)) for name in ("cells", "turned")),
         )
     again.set_sieves(np.arange(world.next_row, dtype=np.uint32), np.zeros((world.next_row, 2), np.uint64))
     assert [len(table) for table in again.tables] == [len(table) for table in world.cells.tables]
@@ -111,3 +110,29 @@ def test_redo_gives_the_last_state(seed: int, moments: list[int], cells_first: b
     for row, path in world.paths.items():  # the counts are right, so that all can leave
         assert again.remove(row, row, path)
     assert [len(table) for table in again.tables] == [0, 0]
+
+
+def test_redo_walks_little_where_most_entries_came_since() -> None:
+    """Changes sorted by hash do not crowd into the first places of segments that are small yet."""
+    generator = np.random.default_rng(5)
+    world = World()
+    for keys in generator.integers(1, 1 << 32, (300, PARTS, LEVELS), dtype=np.uint32):
+        world.insert(keys)
+    copies = [copied(table) for table in world.cells.tables]
+    at = len(world.changes)
+    for keys in generator.integers(1, 1 << 32, (12_000, PARTS, LEVELS), dtype=np.uint32):
+        world.insert(keys)
+    again = CellRows(slots=SLOTS, levels=LEVELS)
+    for table, copy in zip(again.tables, copies, strict=True):
+        load(table, copy)
+    changes, stamps = world.changes[at:], (np.array([END], np.int64), np.array([at], np.int64))
+    again.redo(
+        np.array([row for _, row, _ in changes], np.uint32),
+        np.array([row % SLOTS for _, row, _ in changes], np.uint8),
+        b"".join(path for _, _, path in changes),
+        added=np.ones(len(changes), np.bool_),
+        at=np.arange(at, at + len(changes)),
+        pieces=(stamps, stamps),
+    )
+    assert len(again.tables[0]) == len(world.cells.tables[0])
+    assert sum(again.tables[0].work) < 20 * PARTS * len(changes)
