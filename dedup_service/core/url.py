@@ -27,9 +27,11 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
 from dedup_service.core.url_parameters import without_tracking
 
-__all__ = ["PageAddresses", "canonicalise", "host_hash", "page_addresses", "url_hash"]
+__all__ = ["DEFAULT_PORTS", "PageAddresses", "canonicalise", "host_hash", "page_addresses", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+"""Port by scheme of a Web address."""
+
 # URLs that normalisation would not change, such as those of most articles, recognised in a tenth of the
 # time.
 _LABEL = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"

@@ -3,8 +3,8 @@
 The row of the page stays, because a restore repeats its effect. What goes is what people can read:
 
 - of all visits of the page's canonical URL, and visits that named it as canonical: id, URLs, title, text. The host
-  stays in the place of the URL, because the hosts' own text was learned from it. So do fingerprints and hashes, until
-  the row is deleted (`deletion`);
+  of a Web address stays in the place of the URL, because the hosts' own text was learned from it. So do fingerprints
+  and hashes, until the row is deleted (`deletion`);
 - of all other pages, what they say of it: its name in the reason of a verdict, a claimed or a replaced URL. Of its
   copies, those that a guard refused included, also text and title, which say the same; a copy keeps its own address;
 - the entry, if any visit of that URL has one, whichever visit was named;
@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dedup_service.core.decision.duplicate_clusters import Copy
+from dedup_service.core.url import DEFAULT_PORTS
 from dedup_service.runtime.embedded.journal_reader import name_hash, name_of, stored_text, text_of
 from dedup_service.runtime.embedded.texts import TextStore
 
@@ -150,9 +151,13 @@ def _canonical(row: tuple[Any, ...]) -> str:
 
 
 def _address_of_host(canonical_url: str, sequence: int) -> str:
-    """Return an address with the `host_hash` of a canonical URL that no page has, since it has a fragment."""
-    scheme, separator, rest = canonical_url.partition("://")
-    return f"{scheme}{separator}{rest.partition('/')[0]}/#erased-{sequence}" if separator else f"#erased-{sequence}"
+    """Return an address that no page has, since it has a fragment; of a Web address with the same `host_hash`.
+
+    What else is an address, such as `doc://name`, may be a name of the page from its first letter on.
+    """
+    scheme, _, rest = canonical_url.partition("://")
+    host = f"{scheme}://{rest.partition('/')[0]}/" if scheme in DEFAULT_PORTS else ""
+    return f"{host}#erased-{sequence}"
 
 
 def _mention_of(names: Iterable[str]) -> re.Pattern[str]:

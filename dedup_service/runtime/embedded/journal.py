@@ -124,13 +124,25 @@ class Header:
 
 
 def open_header(
-    connection: sqlite3.Connection, path: str, space_id: str, space: Mapping[str, Any], policy: str
+    connection: sqlite3.Connection,
+    path: str,
+    space_id: str,
+    space: Mapping[str, Any],
+    policy: str,
+    *,
+    may_create: bool = True,
 ) -> Header:
     """Return the header of the journal of `space_id`; create the journal, with `policy`, if the file is empty.
 
-    ForeignStateError if it belongs to another space or a newer format. Runs in the open transaction.
+    ForeignStateError if it belongs to another space or a newer format; StateDamagedError if it is empty and must not be
+    created. Runs in the open transaction.
     """
     header = read_header(connection, path)
+    if header is None and not may_create:
+        raise StateDamagedError(
+            f"{path} is missing or empty, and the kept pages beside it are there: the journal was lost. Restore it "
+            "from a copy, with its files -wal and -shm if the copy has them, or start a new folder"
+        )
     if header is None:
         return _create(connection, Header(FORMAT_VERSION, uuid.uuid4().hex, space_id, space), policy)
     if header.space_id != space_id:
@@ -246,7 +258,8 @@ class Journal:
     """An open journal, for writing.
 
     path: the file; None for a journal in memory. space_id, space: of the journal; ForeignStateError if it belongs to
-    another space. policy: of a new journal. text_budget_bytes: see `texts`.
+    another space. policy: of a new journal. text_budget_bytes: see `texts`. may_create: False refuses a file that is
+    empty or missing.
     """
 
     def __init__(
@@ -256,14 +269,21 @@ class Journal:
         space: Mapping[str, Any],
         policy: Mapping[str, Any],
         text_budget_bytes: int,
+        *,
+        may_create: bool = True,
     ) -> None:
         self.database = Database(path)
         self._hour: int | None = None
         self._has_evidence_of_entries = path is not None
         try:
             with self.database.transaction() as connection:
-                self.header: Header = open_header(connection, self.database.path, space_id, space, json.dumps(policy))
+                is_new = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+                self.header: Header = open_header(
+                    connection, self.database.path, space_id, space, json.dumps(policy), may_create=may_create
+                )
                 counters = read_counters(connection)
+            if is_new:  # so that the file can be told from an empty one without its write-ahead file
+                self.database.empty_write_ahead()
             self.texts = TextStore(self.database.connection, text_budget_bytes, counters.get("text_bytes", 0))
             self.log = JournalReader(self.database, space_id)
             self.entries: int = counters.get("entries", 0)

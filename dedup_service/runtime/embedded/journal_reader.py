@@ -62,6 +62,8 @@ VERDICTS = "log AS page LEFT JOIN log AS kept ON kept.sequence = page.repeats"
 """The tables of VERDICT_COLUMNS: a page, and the page that it repeats."""
 _NAMED = f"name CROSS JOIN {VERDICTS}"  # CROSS JOIN: SQLite keeps this order, so the index of names comes first
 
+_KINDS = frozenset(kind.value for kind in VerdictKind)
+
 Text = str | bytes | None
 
 
@@ -147,8 +149,13 @@ def _replaced(decided: DecidedPage) -> tuple[Text, Text]:
 
 
 def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
-    """Return the verdict in a row of VERDICT_COLUMNS."""
+    """Return the verdict in a row of VERDICT_COLUMNS; StateDamagedError if it is none that was written."""
     sequence, page_id, url, kind, original, original_url, words, body, score, reason = row
+    if kind not in _KINDS:
+        raise StateDamagedError(
+            f"the journal has a verdict {kind!r} at record {sequence}: it is damaged; restore the state folder from a "
+            "copy, or start a new one"
+        )
     own_id, own_url = name_of(page_id, url)
     original_id, original_page_url = (None, None) if original_url is None else name_of(original, original_url)
     return Verdict(

@@ -103,6 +103,7 @@ class Restorer:
         journal = self.journal
         if (self.folder / MANIFEST).exists():
             manifest = read_manifest(self.folder)
+            self._refuse_older_journal(manifest)
             reason = misfit(manifest, journal.header.identity, journal.log, journal.sequence)
             if reason is not None:
                 raise _UnusableError(reason)
@@ -124,6 +125,16 @@ class Restorer:
             entries.close()
             raise
         return restored
+
+    def _refuse_older_journal(self, manifest: Manifest) -> None:
+        """StateDamagedError if the journal ends before the commit: every commit covers what the journal has durably."""
+        journal = self.journal
+        if manifest.label.log == journal.header.identity and manifest.extra and manifest.sequence > journal.sequence:
+            raise StateDamagedError(
+                f"the kept pages in {self.folder} are at record {manifest.sequence}, the journal ends at "
+                f"{journal.sequence}: records were lost, or it is an older copy. Restore both from one copy; or, to go "
+                f"on without these records, move {self.folder} away"
+            )
 
     def _from_log(self) -> Restored:
         entries = self._open()

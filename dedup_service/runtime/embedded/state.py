@@ -118,7 +118,9 @@ class State:
         self._lowered = KEEP_ALL  # bounds that the limit has lowered to `keep`; KEEP_ALL if it has not
         policy = _policy(first_rule, first_keep) | {"layout": settings.layout.to_dict()}
         self.space_id = space_id
-        self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
+        may_create = folder is None or not _has_pages(folder / PAGES_FOLDER)
+        text_budget_bytes = settings.text_budget_bytes if folder else 0
+        self.journal = Journal(path, space_id, space, policy, text_budget_bytes, may_create=may_create)
         self._in_memory = folder is None
         self._entries: StoredEntries | None = None
         self._store = MemoryStore()
@@ -550,6 +552,11 @@ def _in_order(
         if digest is not None:
             by_digest[digest] = verdict
     return verdicts
+
+
+def _has_pages(pages: Path) -> bool:
+    """Return whether there are kept pages, which begin after their journal does."""
+    return pages.exists() and any(path.suffix != ".tmp" for path in pages.iterdir())
 
 
 def _refuse_old(folder: Path) -> None:

@@ -285,6 +285,9 @@ def test_several_folders_keep_their_names(cli: Cli, tmp_path: Path) -> None:
         (["one.jsonl", "a/site", "--kept", "kept"], "inputs of several kinds"),
         (["one.jsonl", "two.jsonl", "--kept", "two.jsonl"], "are the same file"),
         (["a/site", "b", "--kept", "b/kept"], "name a folder outside it"),
+        (["one.jsonl", "--state", "a", "-o", "a/journal.sqlite"], "is in the state folder"),
+        (["one.jsonl", "--state", "a", "--errors", "a/../a/site/new"], "is in the state folder"),
+        (["a/site", "--state", "a"], "FILE 'a/site' is in the state folder"),
     ],
 )
 def test_wrong_inputs_are_refused_before_any_is_read(

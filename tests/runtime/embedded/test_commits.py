@@ -14,7 +14,7 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.database import ForeignStateError, StateDamagedError
 from dedup_service.runtime.embedded.evidence import MOVED
-from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
 
 from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared
@@ -225,17 +225,43 @@ def test_pages_of_another_journal_are_not_used(tmp_path: Path, caplog: pytest.Lo
     assert "they belong to journal" in caplog.text
 
 
-def test_pages_ahead_of_their_log_are_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """If an older copy of the journal was restored, the newer commit does not fit."""
+def test_a_journal_that_ends_before_its_pages_is_refused(tmp_path: Path) -> None:
+    """An older copy of it has lost records; without the newer pages it is taken as it is."""
     filled(tmp_path / "state", 2, WIDE)
     shutil.copytree(tmp_path / "state", tmp_path / "copy")
     kinds_of_copies(tmp_path / "state", 4, WIDE)
     lose_pages(tmp_path / "copy")
     shutil.copytree(tmp_path / "state" / PAGES_FOLDER, tmp_path / "copy" / PAGES_FOLDER)
-    with caplog.at_level(logging.WARNING):
-        kinds = kinds_of_copies(tmp_path / "copy", 3, WIDE)
-    assert kinds == [VerdictKind.DUPLICATE] * 2 + [VerdictKind.UNIQUE]
-    assert "the log ends at 2" in caplog.text
+    with pytest.raises(StateDamagedError, match=r"at record 6, the journal ends at 2: records were lost"):
+        opened(tmp_path / "copy", WIDE)
+    lose_pages(tmp_path / "copy")
+    assert kinds_of_copies(tmp_path / "copy", 3, WIDE) == [VerdictKind.DUPLICATE] * 2 + [VerdictKind.UNIQUE]
+
+
+@pytest.mark.parametrize("settings", [NARROW, WIDE])
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_pages_without_their_journal_are_refused(tmp_path: Path, settings: StateSettings, is_missing: bool) -> None:
+    """A new journal would know none of them; every page would be unique again."""
+    filled(tmp_path / "state", 40, settings)
+    journal = tmp_path / "state" / JOURNAL_FILE
+    content = journal.read_bytes()
+    journal.unlink() if is_missing else journal.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(StateDamagedError, match=rf"{JOURNAL_FILE} is missing or empty.*Restore it from"):
+            opened(tmp_path / "state", settings)
+    journal.write_bytes(content)
+    assert kinds_of_copies(tmp_path / "state", 40, settings) == [VerdictKind.DUPLICATE] * 40
+
+
+def test_a_journal_without_its_write_ahead_file_is_refused(tmp_path: Path) -> None:
+    """Before the first checkpoint, the file itself has the header alone: it ends before its pages do."""
+    decide(state := opened(tmp_path / "state", NARROW), range(20))
+    commit(state)
+    shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    state.close()
+    (tmp_path / "copy" / f"{JOURNAL_FILE}-wal").unlink()
+    with pytest.raises(StateDamagedError, match="the journal ends at 0: records were lost"):
+        opened(tmp_path / "copy", NARROW)
 
 
 @pytest.mark.parametrize("settings", [NARROW, WIDE])

@@ -1,14 +1,16 @@
 """A page as a row of the log, and back."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
-from dedup_service.runtime.embedded.database import Database
+from dedup_service.runtime.embedded.database import Database, StateDamagedError
 from dedup_service.runtime.embedded.journal import open_header
 from dedup_service.runtime.embedded.journal_reader import (
     INSERT_PAGE,
@@ -18,6 +20,9 @@ from dedup_service.runtime.embedded.journal_reader import (
     page_row,
     verdict_of,
 )
+from dedup_service.runtime.embedded.state import State
+
+from .prepared import SPACE, SPACE_ID, prepared
 
 texts = st.text(st.characters(codec=None), max_size=6)  # lone surrogates and NUL included
 maybe_texts = st.one_of(st.none(), texts)
@@ -68,3 +73,13 @@ def test_a_verdict_survives_the_database(verdict: Verdict, canonical_url: str, t
     database.close()
     assert row is not None
     assert verdict_of(row, "s") == verdict
+
+
+def test_a_verdict_that_was_never_written_is_damage(tmp_path: Path) -> None:
+    """A changed bit in a value is no verdict of another kind, and no traceback."""
+    state = State(tmp_path, SPACE_ID, SPACE)
+    state.decide([(prepared("https://a.example/1", 1), b"one")])
+    state.journal.database.connection.execute("UPDATE log SET verdict = 'uniqud' WHERE sequence = 1")
+    with pytest.raises(StateDamagedError, match=r"verdict 'uniqud' at record 1.*restore the state folder"):
+        state.verdict_of(b"one")
+    state.close()

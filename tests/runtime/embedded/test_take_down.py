@@ -66,6 +66,17 @@ def assert_gone(folder: Path, *words: str) -> None:
         assert word.encode() not in found, word
 
 
+def test_an_address_that_is_no_web_address_is_erased_whole(tmp_path: Path) -> None:
+    """Of `doc://name` nothing is a host: the name may stand where hosts do."""
+    state = opened(tmp_path)
+    state.decide([(secret("doc://Secret-Report-Of-Smith"), None)])
+    others(state, 200)
+    state.retract("doc://Secret-Report-Of-Smith")
+    state.close()
+    assert_gone(tmp_path, "Secret-Report", TITLE, TEXT)
+    opened(tmp_path).close()
+
+
 def test_nothing_of_the_page_is_left_in_the_folder(tmp_path: Path) -> None:
     """Neither while the state is open, nor after it was closed, nor after it was opened again."""
     state = opened(tmp_path)

@@ -24,7 +24,14 @@ from dedup_service.interfaces.cli.support.options import (
     space_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import BadRecords, KeptOutput, OutputFile, check_distinct, open_kept
+from dedup_service.interfaces.cli.support.outputs import (
+    BadRecords,
+    KeptOutput,
+    OutputFile,
+    check_distinct,
+    check_outside,
+    open_kept,
+)
 from dedup_service.interfaces.cli.support.page_stream import run
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
@@ -170,7 +177,10 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
 
 
 def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
-    """Refuse two outputs in one file, or one over an input. Standard input and output may both be -."""
+    """Refuse two outputs in one file, one over an input, and files of the state. Standard input and output may be -."""
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
+    check_outside(options["state"], **outputs)
     for source in sources:
-        check_distinct(**outputs, FILE=None if source == "-" else source)
+        name = None if source == "-" else source
+        check_distinct(**outputs, FILE=name)
+        check_outside(options["state"], FILE=name)

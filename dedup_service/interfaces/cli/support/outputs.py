@@ -37,6 +37,7 @@ __all__ = [
     "OutputError",
     "OutputFile",
     "check_distinct",
+    "check_outside",
     "open_kept",
 ]
 
@@ -290,12 +291,33 @@ def _raw(raw: bytes) -> dict[str, Any]:
 
 
 def check_distinct(**names: str | None) -> None:
-    """Raise ConfigurationError if two of the named files are the same; - is a file, too."""
-    seen: dict[str, str] = {}
+    """Raise ConfigurationError if two of the named files are the same, under whatever names; - is a file, too."""
+    seen: dict[tuple[int, int] | str, str] = {}
     for option, name in names.items():
         if name is None:
             continue
-        place = "-" if name == "-" else str(Path(name).resolve())
+        place = _place(name)
         if place in seen and name != os.devnull:
             raise ConfigurationError(f"{seen[place]} and {option} are the same file, {name!r}: name two files")
         seen[place] = option
+
+
+def check_outside(state: str | None, **names: str | None) -> None:
+    """Raise ConfigurationError if a file that is read or written is in the state folder, whose files it could be."""
+    if state is None:
+        return
+    folder = Path(state).resolve()
+    for option, name in names.items():
+        if name is not None and name != "-" and Path(name).resolve().is_relative_to(folder):
+            raise ConfigurationError(f"{option} {name!r} is in the state folder {state!r}: name a file outside it")
+
+
+def _place(name: str) -> tuple[int, int] | str:
+    """Return what two names of one file have in common: device and inode if it exists, which links share."""
+    if name == "-":
+        return name
+    try:
+        status = Path(name).stat()
+    except OSError:
+        return str(Path(name).resolve())
+    return status.st_dev, status.st_ino

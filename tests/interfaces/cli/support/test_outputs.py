@@ -67,4 +67,8 @@ def test_two_outputs_in_one_file_are_refused(tmp_path: Path) -> None:
     name = str(tmp_path / "out")
     with pytest.raises(ConfigurationError, match="--output and --kept are the same file"):
         check_distinct(**{"--output": name, "--kept": f"{tmp_path}/./out"})
+    (tmp_path / "out").touch()
+    (tmp_path / "link").hardlink_to(tmp_path / "out")
+    with pytest.raises(ConfigurationError, match="--output and FILE are the same file"):
+        check_distinct(**{"--output": name, "FILE": f"{tmp_path}/link"})
     check_distinct(**{"--output": name, "--kept": None, "--errors": os.devnull, "more": os.devnull})
