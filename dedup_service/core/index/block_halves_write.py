@@ -109,6 +109,12 @@ GONE = -2
 SPARE_LINES = 1024
 """Overflow lines that one insertion may take: those of a bucket that becomes hot, and of splits."""
 
+_MOST_UNCHECKED, _LINES_EACH = 64, 32
+"""Insertions between two looks at the pools, at most, and overflow lines that one takes at most.
+
+It appends to 4 buckets and splits one of each table, which takes two lines more meanwhile.
+"""
+
 _AHEAD = 12
 """Fingerprints whose lines are on the way: 2 lines each, and a core waits for 16 at a time or more."""
 
@@ -131,6 +137,25 @@ def is_short(counters: Integers) -> bool:
             return True
     lines = counters[LINES_ROOM] - counters[LINES_USED] + counters[LINES_FREE]
     return lines < SPARE_LINES or values_short(counters)
+
+
+@kernel_inline
+def insertions_left(counters: Integers) -> int:
+    """Return how many insertions no pool is short for, unless one makes a bucket hot: 0 to `_MOST_UNCHECKED`.
+
+    One takes a head of each table, 4 nodes, a number, and a few lines of overflow for each of the tables, at most.
+    """
+    if is_short(counters):
+        return 0
+    lines = counters[LINES_ROOM] - counters[LINES_USED] + counters[LINES_FREE] - SPARE_LINES
+    nodes = counters[NODES_ROOM] - counters[NODES_USED] + counters[NODES_FREE]
+    left = min(_MOST_UNCHECKED, 1 + lines // _LINES_EACH, nodes // 4)
+    if counters[ROW_MODE] == 0:
+        left = min(left, max(1, counters[NUMBERS_ROOM] - counters[NUMBERS_USED]))
+    for table in range(TABLES):
+        if counters[HEADS + table]:
+            left = min(left, counters[HEAD_ROOM + table] - counters[HEADS + table] - 3)
+    return int(left)
 
 
 @kernel_inline
@@ -303,12 +328,16 @@ def insert_range(
     counters: Integers,
 ) -> int:
     """Insert entries from number `done` on; return how many are inserted. counters[STATUS]: why it returned."""
+    left, hot = 0, counters[HOT_BUCKETS]
     for at in range(done, len(fingerprints)):
         if at + _AHEAD < len(fingerprints):
             fetch_heads(fingerprints[at + _AHEAD], halves, bases, counters)
-        if is_short(counters):
-            counters[STATUS] = SHORT
-            return at
+        if left == 0 or counters[HOT_BUCKETS] != hot:
+            left, hot = insertions_left(counters), counters[HOT_BUCKETS]
+            if left == 0:
+                counters[STATUS] = SHORT
+                return at
+        left -= 1
         status = insert_one(fingerprints[at], sequences[at], halves, leaves, taken, bases, counters)
         if status != DONE:
             counters[STATUS] = status

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.index.block_memory import FIRST_BITS, bit_length, item_address
-from dedup_service.core.kernels import kernel_inline, load32, long_kernel, store32
+from dedup_service.core.kernels import kernel_inline, load16, load32, long_kernel, prefetch_address, store16, store32
 
 __all__ = [
     "CHUNKS",
@@ -78,6 +78,9 @@ LOAD, LOAD_UNIT = 18, 4
 One bucket of six then overflows, and a fingerprint takes about 35 bytes (docs/adr/0005-block-index.md).
 """
 
+_SPLITS_AHEAD = 4
+"""Buckets whose lines are on the way when one is split."""
+
 TABLES = 6
 OVERFLOW, NODES, NUMBERS = range(TABLES, TABLES + 3)
 QUARTER_HEADS, CHUNKS, FINGERPRINTS, VALUES = range(TABLES + 3, TABLES + 7)
@@ -115,8 +118,7 @@ def slot_value(address: int, slot: int) -> int:
 @kernel_inline
 def slot_tag(address: int, slot: int) -> int:
     """Return the upper half of the hash of an entry."""
-    pair = load32(address + _TAGS + 4 * (slot >> 1))
-    return (pair >> (16 * (slot & 1))) & 0xFFFF
+    return load16(address + _TAGS + 2 * slot)
 
 
 @kernel_inline
@@ -124,9 +126,7 @@ def set_slot(address: int, slot: int, word: int, value: int, tag: int) -> None:
     """Write an entry."""
     store32(address + 4 * slot, word)
     store32(address + _VALUES + 4 * slot, value)
-    pair = address + _TAGS + 4 * (slot >> 1)
-    shift = 16 * (slot & 1)
-    store32(pair, (load32(pair) & ~(0xFFFF << shift)) | (tag << shift))
+    store16(address + _TAGS + 2 * slot, tag)
 
 
 @kernel_inline
@@ -250,6 +250,33 @@ def detach(table: int, line: int, is_head: bool, taken: Integers, counters: Inte
 
 
 @kernel_inline
+def split_head(one: int, other: int, difference: int) -> None:
+    """Move the entries of a head whose hashes have the bit `difference` to the empty head `other`; end the chain.
+
+    Each entry is copied once, to either head, without a branch that depends on its hash.
+    """
+    meta = load32(one + META)
+    bit, kept, moved = difference >> FIRST_BITS, 0, 0
+    for slot in range(meta >> COUNT_SHIFT):
+        word, number, tag = load32(one + 4 * slot), load32(slot_value(one, slot)), slot_tag(one, slot)
+        moves = 1 if tag & bit else 0
+        set_slot(other if moves else one, moved if moves else kept, word, number, tag)
+        moved += moves
+        kept += 1 - moves
+    store32(one + META, (meta & HOT) | (kept << COUNT_SHIFT))
+    store32(other + META, (meta & HOT) | (moved << COUNT_SHIFT))
+
+
+@kernel_inline
+def fetch_split(table: int, source: int, target: int, bases: Integers) -> None:
+    """Fetch what the next splits of a table read: the buckets that follow, and an overflow line of one of them."""
+    prefetch_address(item_address(bases, table, source + _SPLITS_AHEAD, LINE_BYTES))
+    prefetch_address(item_address(bases, table, target + _SPLITS_AHEAD, LINE_BYTES))
+    following = load32(item_address(bases, table, source + _SPLITS_AHEAD // 2, LINE_BYTES) + META) & NEXT
+    prefetch_address(item_address(bases, OVERFLOW, following, LINE_BYTES))
+
+
+@kernel_inline
 def split_next(table: int, taken: Integers, bases: Integers, counters: Integers) -> None:
     """Add a bucket and move half of another one's entries to it; the caller ensures room for its head.
 
@@ -260,23 +287,20 @@ def split_next(table: int, taken: Integers, bases: Integers, counters: Integers)
     counters[HEADS + table] = target + 1
     one = item_address(bases, table, source, LINE_BYTES)
     other = item_address(bases, table, target, LINE_BYTES)
-    meta = load32(one + META)
-    store32(other + META, meta & HOT)
+    fetch_split(table, source, target, bases)
+    number = load32(one + META) & NEXT
     difference = target ^ source
-    line, number, following = one, 0, meta & NEXT
-    while True:
-        count = detach(table, line, number == 0, taken, counters)
-        if number:
-            give_line(number, counters, bases)
+    split_head(one, other, difference)
+    while number:
+        line = item_address(bases, OVERFLOW, number, LINE_BYTES)
+        following = load32(line + META) & NEXT
+        count = detach(table, line, False, taken, counters)
+        give_line(number, counters, bases)
         for at in range(count):
             value = hash_in(source, taken[at, 2])
             head = other if value & difference else one
             append(table, head, value, taken[at, 0], taken[at, 1], bases, counters)
-        if following == 0:
-            break
         number = following
-        line = item_address(bases, OVERFLOW, number, LINE_BYTES)
-        following = load32(line + META) & NEXT
 
 
 @long_kernel
