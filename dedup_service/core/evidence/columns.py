@@ -5,8 +5,6 @@ the host's own text, nearly none is similar, and a loop over columns finds that 
 microsecond each.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -64,14 +62,12 @@ class EvidenceColumns:
 
     def put(self, row: int, other: "EvidenceColumns") -> None:
         """Write all rows of other columns from `row` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
-            mine[row : row + len(theirs)] = theirs
+        other.move(slice(0, len(other)), self, row)
 
     def move(self, rows: npt.NDArray[np.int64] | slice, other: "EvidenceColumns", first: int = 0) -> None:
-        """Copy rows to other columns from row `first` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
-            moved = mine[rows]
-            theirs[first : first + len(moved)] = moved
+        """Copy rows to other columns from row `first` on; within the same columns, ascending rows to lower ones."""
+        chosen = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        copy_rows(chosen, first, *self._columns, *other._columns)  # noqa: SLF001
 
     def similar(
         self, rows: npt.NDArray[np.int64], evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
@@ -99,7 +95,9 @@ class EvidenceColumns:
         )
 
     @property
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+    def _columns(
+        self,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         return self.sketches, self.shingles, self.sentences, self.counts
 
 
@@ -126,6 +124,32 @@ def most_bits_apart(min_jaccard: float) -> int:
     while most >= 0 and not max(0.0, 1.0 - 2.0 * most / (64 * SKETCH_WORDS)) >= min_jaccard:
         most -= 1
     return most
+
+
+@long_kernel
+def copy_rows(
+    rows: npt.NDArray[np.int64],
+    first: int,
+    sketches: npt.NDArray[np.uint64],
+    shingles: npt.NDArray[np.int64],
+    sentences: npt.NDArray[np.uint32],
+    counts: npt.NDArray[np.int64],
+    to_sketches: npt.NDArray[np.uint64],
+    to_shingles: npt.NDArray[np.int64],
+    to_sentences: npt.NDArray[np.uint32],
+    to_counts: npt.NDArray[np.int64],
+) -> None:
+    """Copy rows to those from `first` on of other columns, one after another; of sentences those that are used.
+
+    rows: int64[n]. The columns are as in `EvidenceColumns`.
+    """
+    for place in range(len(rows)):
+        row, to = rows[place], first + place
+        for word in range(SKETCH_WORDS):
+            to_sketches[to, word] = sketches[row, word]
+        for number in range(counts[row]):
+            to_sentences[to, number] = sentences[row, number]
+        to_shingles[to], to_counts[to] = shingles[row], counts[row]
 
 
 @long_kernel
