@@ -1,7 +1,7 @@
 """Comparisons of one page with 64 rows at a time, for loops that compare many pages with many rows.
 
 LLVM vectorises a loop as it sees fit: results go to memory as bytes, and a second loop has to look for those that are
-set. Here the vectors are written down (32 bytes each, which LLVM cuts into what the processor has), and 64 results are
+set. Here the vectors are written down (64 bytes each, which LLVM cuts into what the processor has), and 64 results are
 one word. That makes the comparison with a window twice as fast (docs/adr/0024). Callable from kernels only; nothing is
 checked, and 64 rows are read whatever their number is.
 """
@@ -37,7 +37,7 @@ COMPARED_BYTES = 256
 SIEVE_PLANES = 16
 """Bytes that `similar_rows` compares; each has a plane of its own, in which those of all rows are together."""
 
-_VECTOR_BYTES = 32
+_VECTOR_BYTES = 64
 _BYTE, _WORD, _INT = ir.IntType(8), ir.IntType(64), ir.IntType(32)
 _BYTES = ir.VectorType(_BYTE, _VECTOR_BYTES)
 
@@ -99,16 +99,13 @@ def _similar_rows(_typing: Any, _planes: Any, _stride: Any, _sieve: Any, _most: 
 
 def _bits_apart(_typing: Any, _one: Any, _other: Any) -> Any:
     def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        total: Any = ir.Constant(_BYTES, None)  # of each byte 8 at most in a vector, so they do not overflow
+        words = ir.VectorType(_WORD, _VECTOR_BYTES // 8)
+        total: Any = ir.Constant(words, None)
         for part in range(0, COMPARED_BYTES, _VECTOR_BYTES):
-            one, other = (_loaded(builder, address, part, _BYTES) for address in arguments)
+            one, other = (_loaded(builder, address, part, words) for address in arguments)
             total = builder.add(total, _popcounts(builder, builder.xor(one, other)))
-        wide = ir.VectorType(ir.IntType(16), _VECTOR_BYTES)
-        name = f"llvm.vector.reduce.add.v{_VECTOR_BYTES}i16"
-        summed = builder.call(
-            _function(builder, name, ir.FunctionType(wide.element, [wide])), [builder.zext(total, wide)]
-        )
-        return builder.zext(summed, _WORD)
+        name = f"llvm.vector.reduce.add.v{words.count}i64"
+        return builder.call(_function(builder, name, ir.FunctionType(_WORD, [words])), [total])
 
     return types.int64(types.int64, types.int64), emit
 

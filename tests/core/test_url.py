@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.url import canonicalise, page_addresses
+from dedup_service.core.url import canonicalise, host_hash, page_addresses, url_and_host_hash, url_hash
 
 PAGE = "https://www.example.com/news/42.html"
 
@@ -223,3 +223,11 @@ def test_no_link_raises(link: str) -> None:
     own, claimed = page_addresses(PAGE, link)
     assert own == PAGE
     assert claimed is None or claimed.split("/")[2] in {"www.example.com", "example.com", "m.example.com"}
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a.test/b", "https://ä.test:81/é?x=/", "a://", "", "://x", "http://\ud800.test/a//b", "x/y://z"]
+)
+def test_both_hashes_at_once_are_those_of_each(url: str) -> None:
+    """The hashes of a URL and its host are the same together as alone, whatever the URL is."""
+    assert url_and_host_hash(url) == (url_hash(url), host_hash(url))

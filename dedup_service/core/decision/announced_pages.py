@@ -37,7 +37,8 @@ class AnnouncedPages:
     def of(cls, columns: PageColumns) -> Self:
         """Return pages of which none is decided."""
         evidence, rows = columns.evidence, columns.rows
-        terms = [term_bytes(*pair) for pair in zip(columns.packed, evidence.counts.tolist(), strict=True)]
+        pairs = zip(columns.packed, evidence.counts.tolist(), strict=True)
+        terms = [term_bytes(packed, count) if count else b"" for packed, count in pairs]
         learnable = LearnedPages.of(rows["host"], terms, columns.keys, evidence.sentences, evidence.counts)
         stops = (rows["flags"] & _JUDGED) != _JUDGED
         return cls(rows["sequence"].tolist(), rows["url_hash"].tolist(), rows["host"].tolist(), learnable, stops)

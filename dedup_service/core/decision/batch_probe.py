@@ -296,7 +296,8 @@ class BatchProbe:
         wanted = np.zeros(len(self._live), np.bool_)
         wanted[self._candidates] = True
         if equal:
-            wanted |= np.isin(self._live, equal)
+            rows, there = self._places_of(np.array(equal, np.int64))
+            wanted[rows[there]] = True
         places = np.flatnonzero(wanted)
         if len(places):
             read = self._live[places]

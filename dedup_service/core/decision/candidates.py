@@ -525,10 +525,11 @@ class LocalCandidates:
         """
         live, rows = entries.live.tolist(), entries.rows
         stored = [path if alive else b"" for path, alive in zip(paths, live, strict=True)]
-        both = list(map(bytes.__add__, entries.packed, stored))
-        rows["evidence_bytes"], rows["keys_bytes"] = list(map(len, both)), list(map(len, stored))
+        paths_bytes = np.fromiter(map(len, stored), np.int64, len(stored))
+        rows["evidence_bytes"] = np.fromiter(map(len, entries.packed), np.int64, len(stored)) + paths_bytes
+        rows["keys_bytes"] = paths_bytes
         rows["flags"] |= np.uint8(SETTLED)
-        added = EntryRows(rows, b"".join(both))
+        added = EntryRows(rows, b"".join([part for both in zip(entries.packed, stored, strict=True) for part in both]))
         numbers = self._store.append(added)
         if numbers[0] != first:
             raise StateError(f"the store has given row {numbers[0]}, not {first} as it said")

@@ -379,8 +379,10 @@ class Decider:
 
     def _is_unique(self, sequence: int, prepared: PreparedPage, reason: str | None = None) -> Decision:
         page = prepared.page
-        verdict = self.unique_verdict(sequence, page.id, page.url, reason)
-        return Decision(verdict, passed_on=True, kept=True)
+        verdict = new_verdict(
+            sequence, page.id, page.url, VerdictKind.UNIQUE, self.space_id, None, None, _NO_DISTANCE, None, reason
+        )
+        return Decision(verdict, True, None, True)  # by name it takes longer
 
     @contextmanager
     def batch(self, pages: Batch, *, judged: bool = True) -> Iterator[None]:

@@ -30,7 +30,7 @@ from dedup_service.core.kernels import kernel
 from dedup_service.core.page import CHANNELS, PreparedPage
 from dedup_service.core.record_columns import PagesInColumns, RecordColumns
 from dedup_service.core.rules.match_row import LONG
-from dedup_service.core.url import host_hash, url_hash
+from dedup_service.core.url import url_and_host_hash, url_hash
 
 __all__ = ["BODY_MARK", "KEYS_MARK", "WORDS_MARK", "PageColumns"]
 
@@ -88,8 +88,8 @@ class PageColumns:
         rows["sequence"] = records.sequences
         rows["words"], rows["body"] = records.words, records.bodies
         rows["body_hash"], rows["text_hash"] = records.body_hashes, records.text_hashes
-        rows["url_hash"] = np.fromiter(map(url_hash, records.canonical_urls), np.uint64, len(records))
-        rows["host"] = np.fromiter(map(host_hash, records.canonical_urls), np.uint32, len(records))
+        hashes = [url_and_host_hash(url) for url in records.canonical_urls]
+        rows["url_hash"], rows["host"] = [url for url, _ in hashes], [host for _, host in hashes]
         rows["ordinal"] = np.arange(ordinal, ordinal + len(records))
         rows["flags"] = record_flags(records)
         claims, claiming = np.zeros(len(records), np.uint64), np.zeros(len(records), np.bool_)
@@ -148,15 +148,16 @@ class PageColumns:
 
 def packed_row(sequence: int, page: PreparedPage, ordinal: int) -> bytes:
     """Return ROW of a page as bytes; a column after another would take ten arrays for a batch of one page."""
-    fingerprint, address = page.fingerprint, page.page.canonical_url
+    fingerprint = page.fingerprint
+    url, host = url_and_host_hash(page.page.canonical_url)
     return ROW_STRUCT.pack(
         sequence,
         fingerprint.words or 0,
         fingerprint.body or 0,
         page.body_hash or 0,
         page.text_hash or 0,
-        url_hash(address),
-        host_hash(address),
+        url,
+        host,
         ordinal,
         0,
         0,

@@ -27,10 +27,10 @@ from dedup_service.core.decision.entry_rows import BODY_DECIDES, ROW, SETTLED, T
 from dedup_service.core.decision.equal_hashes import EqualRows, equal_rows
 from dedup_service.core.decision.page_columns import BODY_MARK, KEYS_MARK, WORDS_MARK, PageColumns
 from dedup_service.core.decision.page_runs import CandidatePool, RunWindow, facts_of
-from dedup_service.core.evidence.columns import SKETCH_WORDS, EvidenceColumns, are_close
+from dedup_service.core.evidence.columns import SKETCH_WORDS, EvidenceColumns, bits_between, most_bits_apart
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index.cell_index import MOST_DIFFERING, SIEVE_BYTES
-from dedup_service.core.kernels import kernel_inline, long_kernel
+from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.wide_kernels import (
     MAX_BLOCK_RADIUS,
@@ -53,8 +53,10 @@ _TILE = 128
 _FIRST_TILES = 1
 """Tiles of which all rows may be found for all pages before there is more room."""
 
+_AT_ONCE = 8
+"""Rows that are listed without asking whether there are so many."""
+
 _ONE = np.uint64(1)
-_KEYS, _WORDS, _BODY = np.uint64(KEYS_MARK), np.uint64(WORDS_MARK), np.uint64(BODY_MARK)
 
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -434,32 +436,61 @@ def _compare_tiles(
     """
     start, count = progress[0], progress[1]
     planes, stride, of_pages = sieves.ctypes.data, sieves.shape[1], sketches.ctypes.data
+    most_apart, listed = most_bits_apart(min_jaccard), np.empty(_TILE + _AT_ONCE, np.int64)
     while start < end + len(page_marks) and count + _TILE * len(page_marks) <= len(found_rows):
         for page in range(max(0, start + 1 - end), len(page_marks)):
-            own, by = end + page, page_marks[page]
+            own, by, several = end + page, page_marks[page], 0
             for first in range(start, min(start + _TILE, own), WIDE):
                 alike = np.uint64(0)
                 if by & KEYS_MARK:
                     alike = similar_rows(planes + first, stride, of_pages + 8 * SKETCH_WORDS * own, most_differing)
                 near = near_in(fingerprints, 0, own, first, words if by & WORDS_MARK else -1)
                 near_body = near_in(fingerprints, 1, own, first, body if by & BODY_MARK else -1)
-                bits = alike | near | near_body
-                if own - first < WIDE:
-                    bits &= (_ONE << np.uint64(own - first)) - _ONE
-                while bits:
-                    bit = np.uint64(lowest_bit(bits))
-                    bits &= bits - _ONE
-                    row = first + np.int64(bit)
-                    mark = np.uint64(marks[row])
-                    keys = mark & _KEYS & alike >> bit
-                    passed[page] += np.int64(keys)
-                    flag = np.uint8(keys and are_close(sketches, own, sketches, int(row), min_jaccard))
-                    if ((mark & _WORDS) * (near >> bit & _ONE)) | ((mark & _BODY) * (near_body >> bit & _ONE)):
-                        flag |= np.uint8(2)
-                    found_pages[count], found_rows[count], found_flags[count] = page, row, flag
-                    count += flag != 0
+                within = ~np.uint64(0) if own - first >= WIDE else (_ONE << np.uint64(own - first)) - _ONE
+                several = list_rows(alike & within, near & within, near_body & within, first, listed, several)
+            for place in range(several):
+                row, mark = listed[place] >> 3, marks[listed[place] >> 3] & listed[place]
+                flag = np.uint8(0)
+                if mark & KEYS_MARK:
+                    passed[page] += 1
+                    flag = np.uint8(bits_between(sketches, own, sketches, row) <= most_apart)
+                if mark & (WORDS_MARK | BODY_MARK):
+                    flag |= np.uint8(2)
+                found_pages[count], found_rows[count], found_flags[count] = page, row, flag
+                count += flag != 0
         start += _TILE
     progress[0], progress[1] = start, count
+
+
+@kernel_inline
+def list_rows(
+    alike: np.uint64, near: np.uint64, near_body: np.uint64, first: int, listed: npt.NDArray[np.int64], several: int
+) -> int:
+    """Append the rows of three masks, the first of which is `first`, to `listed`; return how many it has then.
+
+    A number is eight times the row, plus the marks by which it was found. There is room for _AT_ONCE more. How many
+    rows a mask has is hard to predict for a processor, so that many are written whether they are there or not.
+    """
+    if near | near_body:
+        for bit in range(WIDE):
+            mark = bit_of(alike, bit) * KEYS_MARK | bit_of(near, bit) * WORDS_MARK | bit_of(near_body, bit) * BODY_MARK
+            listed[several] = (first + bit) << 3 | mark
+            several += mark != 0
+        return several
+    count, left = popcount(alike), alike
+    for place in range(_AT_ONCE):
+        listed[several + place] = (first + lowest_bit(left)) << 3 | KEYS_MARK
+        left &= left - _ONE
+    for place in range(_AT_ONCE, count):
+        listed[several + place] = (first + lowest_bit(left)) << 3 | KEYS_MARK
+        left &= left - _ONE
+    return several + count
+
+
+@kernel_inline
+def bit_of(word: np.uint64, bit: int) -> np.int64:
+    """Return one bit of a word, 0 or 1."""
+    return np.int64(word >> np.uint64(bit) & _ONE)
 
 
 @kernel_inline

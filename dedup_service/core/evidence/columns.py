@@ -5,8 +5,6 @@ the host's own text, nearly none is similar, and a loop over columns finds that 
 microsecond each.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,10 +14,13 @@ from dedup_service.core.evidence.sketch import SKETCH_BYTES
 from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.wide_kernels import COMPARED_BYTES, bits_apart
 
-__all__ = ["SKETCH_WORDS", "EvidenceColumns", "are_close", "close_pairs"]
+__all__ = ["SKETCH_WORDS", "EvidenceColumns", "bits_between", "close_pairs", "most_bits_apart"]
 
 SKETCH_WORDS = SKETCH_BYTES // 8
 assert SKETCH_BYTES == COMPARED_BYTES
+
+_LINE_BYTES = 64
+"""Bytes of a cache line."""
 
 
 class EvidenceColumns:
@@ -30,7 +31,7 @@ class EvidenceColumns:
     """
 
     def __init__(self, size: int) -> None:
-        self.sketches = np.empty((size, SKETCH_WORDS), np.uint64)
+        self.sketches = _in_cache_lines(size)
         self.shingles = np.empty(size, np.int64)
         self.sentences = np.empty((size, MAX_SENTENCES), np.uint32)
         self.counts = np.empty(size, np.int64)
@@ -61,14 +62,12 @@ class EvidenceColumns:
 
     def put(self, row: int, other: "EvidenceColumns") -> None:
         """Write all rows of other columns from `row` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
-            mine[row : row + len(theirs)] = theirs
+        other.move(slice(0, len(other)), self, row)
 
     def move(self, rows: npt.NDArray[np.int64] | slice, other: "EvidenceColumns", first: int = 0) -> None:
-        """Copy rows to other columns from row `first` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
-            moved = mine[rows]
-            theirs[first : first + len(moved)] = moved
+        """Copy rows to other columns from row `first` on; within the same columns, ascending rows to lower ones."""
+        chosen = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        copy_rows(chosen, first, *self._columns, *other._columns)  # noqa: SLF001
 
     def similar(
         self, rows: npt.NDArray[np.int64], evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
@@ -96,20 +95,61 @@ class EvidenceColumns:
         )
 
     @property
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+    def _columns(
+        self,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         return self.sketches, self.shingles, self.sentences, self.counts
 
 
+def _in_cache_lines(size: int) -> npt.NDArray[np.uint64]:
+    """Return uint64[size, SKETCH_WORDS] that begins with a cache line: so no vector of a sketch is in two of them."""
+    words = np.empty((size + 1) * SKETCH_WORDS, np.uint64)
+    first = -words.ctypes.data % _LINE_BYTES // 8
+    return words[first : first + size * SKETCH_WORDS].reshape(size, SKETCH_WORDS)
+
+
 @kernel_inline
-def are_close(
-    ours: npt.NDArray[np.uint64], one: int, theirs: npt.NDArray[np.uint64], other: int, min_jaccard: float
-) -> bool:
-    """Return whether two rows of sketches, uint64[n, SKETCH_WORDS], say a Jaccard similarity of `min_jaccard` or more.
+def bits_between(ours: npt.NDArray[np.uint64], one: int, theirs: npt.NDArray[np.uint64], other: int) -> int:
+    """Return in how many bits two rows of sketches differ: uint64[n, SKETCH_WORDS].
 
     Rows are given by their numbers, since a view of each would take longer than the comparison.
     """
-    differing = bits_apart(ours.ctypes.data + SKETCH_BYTES * one, theirs.ctypes.data + SKETCH_BYTES * other)
-    return bool(max(0.0, 1.0 - 2.0 * differing / (64 * SKETCH_WORDS)) >= min_jaccard)
+    return bits_apart(ours.ctypes.data + SKETCH_BYTES * one, theirs.ctypes.data + SKETCH_BYTES * other)
+
+
+@kernel_inline
+def most_bits_apart(min_jaccard: float) -> int:
+    """Return in how many bits sketches differ at most that say a Jaccard similarity of `min_jaccard`; -1 for none."""
+    most = 64 * SKETCH_WORDS
+    while most >= 0 and not max(0.0, 1.0 - 2.0 * most / (64 * SKETCH_WORDS)) >= min_jaccard:
+        most -= 1
+    return most
+
+
+@long_kernel
+def copy_rows(
+    rows: npt.NDArray[np.int64],
+    first: int,
+    sketches: npt.NDArray[np.uint64],
+    shingles: npt.NDArray[np.int64],
+    sentences: npt.NDArray[np.uint32],
+    counts: npt.NDArray[np.int64],
+    to_sketches: npt.NDArray[np.uint64],
+    to_shingles: npt.NDArray[np.int64],
+    to_sentences: npt.NDArray[np.uint32],
+    to_counts: npt.NDArray[np.int64],
+) -> None:
+    """Copy rows to those from `first` on of other columns, one after another; of sentences those that are used.
+
+    rows: int64[n]. The columns are as in `EvidenceColumns`.
+    """
+    for place in range(len(rows)):
+        row, to = rows[place], first + place
+        for word in range(SKETCH_WORDS):
+            to_sketches[to, word] = sketches[row, word]
+        for number in range(counts[row]):
+            to_sentences[to, number] = sentences[row, number]
+        to_shingles[to], to_counts[to] = shingles[row], counts[row]
 
 
 @long_kernel
@@ -127,8 +167,8 @@ def close_pairs(
     candidates' rows, int64; without any a candidate is similar to nothing. It is what `screened` asks of every
     row before it looks at sentences.
     """
-    close = np.zeros(len(pages), np.bool_)
+    close, most = np.zeros(len(pages), np.bool_), most_bits_apart(min_jaccard)
     for pair in range(len(pages)):
         other = candidates[pair]
-        close[pair] = shingles[other] > 0 and are_close(ours, pages[pair], theirs, other, min_jaccard)
+        close[pair] = shingles[other] > 0 and bits_between(ours, pages[pair], theirs, other) <= most
     return close
