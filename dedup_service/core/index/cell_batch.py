@@ -36,6 +36,7 @@ from dedup_service.core.index.quotient_segment import (
     flag_of,
     has_run,
     located,
+    may_have,
     prefetch_home,
     run_holds,
     value_at,
@@ -178,6 +179,8 @@ def collect(
     """
     segment, first, rest = located(value, 0, cells)
     overflowed = np.uint64(0)
+    if not may_have(first, field(cells, SLOTS), rest, segment):
+        return count, overflowed
     place = -1
     for slot in range(field(cells, SLOTS)):
         home = first + slot
