@@ -24,7 +24,15 @@ Source: Bender et al., "Don't thrash: how to cache your hash on flash", VLDB 201
 import numpy as np
 
 from dedup_service.core.index.block_memory import bit_length
-from dedup_service.core.index.tag_blocks import ALL_OF_BLOCK, BLOCK, first_bit, move_tags, move_values, tags_with
+from dedup_service.core.index.tag_blocks import (
+    ALL_OF_BLOCK,
+    BLOCK,
+    BLOCK_BYTES,
+    first_bit,
+    move_tags,
+    move_values,
+    tags_with,
+)
 from dedup_service.core.kernels import (
     kernel_inline,
     load8,
@@ -84,6 +92,7 @@ __all__ = [
     "may_have",
     "next_in_run",
     "prefetch_home",
+    "prefetch_tags",
     "run_holds",
     "seek",
     "segment_of",
@@ -334,6 +343,16 @@ def next_empty(place: int, segment: int) -> int:
         block += BLOCK
         empty = tags_with(tag_address(block, segment), ALL_RESTS, 0)
     return int(block + first_bit(empty))
+
+
+@kernel_inline
+def prefetch_tags(value: int, table: int) -> None:
+    """Fetch the tags that a search at all slots of a hash looks at first: `may_have` seldom needs a value."""
+    segment = segment_of(value, table)
+    home = row_of(value, segment) * field(table, SLOTS)
+    tags = tag_address(home, segment)
+    prefetch_address(tags)
+    prefetch_address(tags + BLOCK_BYTES)
 
 
 @kernel_inline
