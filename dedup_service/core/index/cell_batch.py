@@ -36,7 +36,9 @@ from dedup_service.core.index.quotient_segment import (
     flag_of,
     has_run,
     located,
+    may_have,
     prefetch_home,
+    prefetch_tags,
     run_holds,
     value_at,
 )
@@ -178,6 +180,8 @@ def collect(
     """
     segment, first, rest = located(value, 0, cells)
     overflowed = np.uint64(0)
+    if not may_have(first, field(cells, SLOTS), rest, segment):
+        return count, overflowed
     place = -1
     for slot in range(field(cells, SLOTS)):
         home = first + slot
@@ -225,6 +229,13 @@ def sort_few(found: npt.NDArray[np.int64], count: int) -> None:
             found[place] = found[place - 1]
             place -= 1
         found[place] = one
+
+
+@kernel_inline
+def prefetch_probe(keys: npt.NDArray[np.uint32], cells: int) -> None:
+    """Fetch what a probe looks at for the first key of each part: uint32[PARTS, levels]."""
+    for part in range(PARTS):
+        prefetch_tags(cell_hash(part, keys[part, 0]), cells)
 
 
 @kernel_inline
@@ -284,7 +295,7 @@ def probe_pages(
         if first + most > len(found):
             return page
         if page + 1 < len(keys):
-            prefetch_first(keys[page + 1], cells)
+            prefetch_probe(keys[page + 1], cells)
         passed, probed[page] = probe_page(
             keys[page], sieves[page], most_differing, cells, sieve_pages, found[first : first + most]
         )
@@ -306,7 +317,7 @@ def probe_many(
 ) -> int:
     """Probe all pages from number `start` on, as `probe_pages` does; return how many pages are done."""
     if start < len(keys):
-        prefetch_first(keys[start], cells)
+        prefetch_probe(keys[start], cells)
     return int(probe_pages(start, len(keys), keys, sieves, most_differing, cells, sieve_pages, offsets, probed, found))
 
 
@@ -408,7 +419,7 @@ def follow_changes(
             many there were before the sieve, and the rows, ascending within a page.
     """
     if progress[PAGE] < len(keys):
-        prefetch_first(keys[progress[PAGE]], cells)
+        prefetch_probe(keys[progress[PAGE]], cells)
     while True:
         page = progress[PAGE]
         until = min(due[page], len(rows)) if page < len(keys) else len(rows)

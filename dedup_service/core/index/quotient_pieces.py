@@ -8,6 +8,7 @@ tiles the hash space, whatever is split meanwhile.
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.index.quotient_rebuild import read_in_order, write_in_order
 from dedup_service.core.index.quotient_segment import (
     BYTE_MORE,
     COLUMN_PAGES,
@@ -17,17 +18,15 @@ from dedup_service.core.index.quotient_segment import (
     PAGE_PLACES,
     PLACES,
     PREFIX,
-    USED,
+    REST,
     WIDE,
     WORD_MORE,
     field,
-    read_in_order,
     segment_of,
     tag_address,
     upper_address,
     upper_byte_address,
     value_address,
-    write_in_order,
 )
 from dedup_service.core.kernels import kernel, kernel_inline, load16, load32, load64, long_kernel, store64
 
@@ -41,7 +40,7 @@ MAX_PIECE_BYTES = HEAD_BYTES + 8 * COLUMN_PAGES * PAGE_PLACES
 
 _BYTES_PAGE, _TAG_PAGE, _VALUE_PAGE = PAGE_PLACES, 2 * PAGE_PLACES, 4 * PAGE_PLACES
 """Bytes of PAGE_PLACES places in a column of bytes, of tags and of values."""
-_REST = 3
+
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -124,18 +123,16 @@ def keep_live(segment: int, table: int, first: int, bits: Bytes) -> None:
     for start in range(0, field(segment, PLACES), PAGE_PLACES):
         tags, values = tag_address(start, segment), value_address(start, segment)
         for at in range(PAGE_PLACES):
-            if load16(tags + 2 * at) >> _REST and not is_live(load32(values + 4 * at), first, bits):
+            if load16(tags + 2 * at) >> REST and not is_live(load32(values + 4 * at), first, bits):
                 dead += 1
     if dead == 0:
         return
-    used = field(segment, USED)
-    hashes, slots = np.empty(used, np.int64), np.empty(used, np.uint8)
-    rows, flags = np.empty(used, np.uint32), np.empty(used, np.uint8)
-    homes, order = np.empty(used, np.int64), np.empty(used, np.int32)
-    count = read_in_order(segment, table, hashes, slots, rows, flags)
+    places = field(segment, PLACES)
+    elements, rows, scratch = np.empty(places, np.int64), np.empty(places, np.uint32), np.empty(places, np.int64)
+    count = read_in_order(segment, table, elements, rows, scratch)
     kept = 0
     for at in range(count):
         if is_live(int(np.int64(rows[at])), first, bits):
-            hashes[kept], slots[kept], rows[kept], flags[kept] = hashes[at], slots[at], rows[at], flags[at]
+            elements[kept], rows[kept] = elements[at], rows[at]
             kept += 1
-    write_in_order(segment, table, kept, hashes, slots, rows, flags, homes, order)
+    write_in_order(segment, table, kept, elements, rows, scratch)

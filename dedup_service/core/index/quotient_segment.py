@@ -22,15 +22,24 @@ Source: Bender et al., "Don't thrash: how to cache your hash on flash", VLDB 201
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from dedup_service.core.index.block_memory import bit_length
+from dedup_service.core.index.tag_blocks import (
+    ALL_OF_BLOCK,
+    BLOCK,
+    BLOCK_BYTES,
+    first_bit,
+    move_tags,
+    move_values,
+    tags_with,
+)
 from dedup_service.core.kernels import (
     kernel_inline,
     load8,
     load16,
     load32,
     load64,
-    long_kernel,
+    popcount,
     prefetch_address,
     store8,
     store16,
@@ -39,16 +48,21 @@ from dedup_service.core.kernels import (
 )
 
 __all__ = [
+    "ALL_RESTS",
     "BYTE_MORE",
     "COLUMNS",
     "COLUMN_PAGES",
+    "CONTINUES",
     "DEPTH",
     "DIRECTORY",
     "DIRECTORY_DEPTH",
     "ELEMENTS",
     "FIELDS",
+    "FIRST",
+    "FLAG",
     "FULL",
     "HASH_BITS",
+    "HOMED",
     "LIMIT",
     "MAX_MIDDLE",
     "MAX_NARROW",
@@ -58,6 +72,7 @@ __all__ = [
     "PAGE_PLACES",
     "PLACES",
     "PREFIX",
+    "REST",
     "ROWS",
     "SCANNED",
     "SLOTS",
@@ -68,26 +83,29 @@ __all__ = [
     "WIDE",
     "WORD_MORE",
     "add",
+    "change",
     "field",
     "first_of_run",
     "flag_of",
     "has_run",
     "located",
+    "may_have",
     "next_in_run",
     "prefetch_home",
-    "read_in_order",
+    "prefetch_tags",
     "run_holds",
     "seek",
     "segment_of",
     "set_flag",
+    "set_upper",
     "set_value",
     "tag_address",
     "take_out",
     "upper_address",
+    "upper_at",
     "upper_byte_address",
     "value_address",
     "value_at",
-    "write_in_order",
 ]
 
 HASH_BITS = 35
@@ -123,11 +141,12 @@ Kernels get tables and segments by address: as tuples of arrays, every step woul
 which made a probe take 1.6 times as long."""
 
 HOMED, CONTINUES, FLAG = 1, 2, 4
-_REST = 3
-_FIRST = (1 << 13) - 1
-"""Rests that the lower half of a tag can tell apart: 1 to _FIRST."""
+REST = 3
+ALL_RESTS = (1 << 16) - (1 << REST)
+FIRST = (1 << 13) - 1
+"""Rests that the lower half of a tag can tell apart: 1 to FIRST."""
 
-MAX_NARROW, MAX_MIDDLE, MAX_WIDE = _FIRST, _FIRST << 8, _FIRST << 16
+MAX_NARROW, MAX_MIDDLE, MAX_WIDE = FIRST, FIRST << 8, FIRST << 16
 """Rests that a tag can tell apart without its upper half, and with one of 8 or 16 bits."""
 
 WORD_MORE, BYTE_MORE = 1, 2
@@ -281,33 +300,81 @@ def prefetch_home(value: int, table: int) -> None:
 
 
 @kernel_inline
-def after(address: int, place: int, segment: int) -> int:
-    """Return the address of the tag of `place`; `address` is that of the place before."""
-    address += 2
-    return address if address & (_TAG_PAGE - 1) else tag_address(place, segment)
-
-
-@kernel_inline
 def first_of_run(home: int, segment: int) -> int:
     """Return the place where the run of a home begins, or where it would; the place `home` is not empty.
 
-    Walks back to the beginning of the cluster, counts the runs of homes before, and passes over as many.
+    Looks back for the beginning of the cluster, counts the runs of homes before, and passes over as many.
     """
-    address = tag_address(home, segment)
-    place, runs = home, 0
-    while place > 0:
-        before = address - 2 if address & (_TAG_PAGE - 1) else tag_address(place - 1, segment)
-        tag = load16(before)
-        if tag >> _REST == 0:
-            break
-        address = before
-        place -= 1
-        runs += tag & HOMED
-    while runs > 0:
-        place += 1
-        address = after(address, place, segment)
-        runs -= not load16(address) & CONTINUES
-    return place
+    block = home & -BLOCK
+    tags = tag_address(block, segment)
+    before = (1 << (home - block)) - 1
+    empty, runs = tags_with(tags, ALL_RESTS, 0) & before, 0
+    while empty == 0 and block > 0:
+        runs += popcount(np.uint64(tags_with(tags, HOMED, HOMED) & before))
+        block -= BLOCK
+        tags = tag_address(block, segment)
+        before = ALL_OF_BLOCK
+        empty = tags_with(tags, ALL_RESTS, 0)
+    begin = bit_length(empty)
+    runs += popcount(np.uint64((tags_with(tags, HOMED, HOMED) & before) >> begin))
+    if runs == 0:
+        return int(block + begin)
+    begins = ((tags_with(tags, CONTINUES, 0) >> begin) << begin) & ~(1 << begin)
+    if begin == BLOCK:  # the cluster begins in the next block
+        block += BLOCK
+        begins = tags_with(tag_address(block, segment), CONTINUES, 0) & ~1
+    passed = popcount(np.uint64(begins))
+    while passed < runs:
+        runs -= passed
+        block += BLOCK
+        begins = tags_with(tag_address(block, segment), CONTINUES, 0)
+        passed = popcount(np.uint64(begins))
+    for _ in range(runs - 1):
+        begins &= begins - 1
+    return int(block + first_bit(begins))
+
+
+@kernel_inline
+def next_empty(place: int, segment: int) -> int:
+    """Return the first empty place from `place` on."""
+    block = place & -BLOCK
+    empty = tags_with(tag_address(block, segment), ALL_RESTS, 0) >> (place - block) << (place - block)
+    while empty == 0:
+        block += BLOCK
+        empty = tags_with(tag_address(block, segment), ALL_RESTS, 0)
+    return int(block + first_bit(empty))
+
+
+@kernel_inline
+def prefetch_tags(value: int, table: int) -> None:
+    """Fetch the tags that a search at all slots of a hash looks at first: `may_have` seldom needs a value."""
+    segment = segment_of(value, table)
+    home = row_of(value, segment) * field(table, SLOTS)
+    tags = tag_address(home, segment)
+    prefetch_address(tags)
+    prefetch_address(tags + BLOCK_BYTES)
+
+
+@kernel_inline
+def may_have(first: int, homes: int, rest: int, segment: int) -> bool:
+    """Return whether an element with the rest may have one of `homes` adjacent homes, of which `first` is the first.
+
+    False is certain. Asks all places that elements of these homes can have, whose runs it does not look for: from the
+    first home to the first empty place behind the last one.
+    """
+    wanted = (rest + 1 if not field(segment, WIDE) else rest % FIRST + 1) << REST
+    block, last = first & -BLOCK, first + homes - 1
+    shift = first - block
+    tags = tag_address(block, segment)
+    same = tags_with(tags, ALL_RESTS, wanted) >> shift
+    while same == 0:
+        empty = tags_with(tags, ALL_RESTS, 0)
+        if empty >> max(0, min(last - block, BLOCK)):
+            return False
+        block += BLOCK
+        tags = tag_address(block, segment)
+        same = tags_with(tags, ALL_RESTS, wanted)
+    return True
 
 
 @kernel_inline
@@ -315,9 +382,9 @@ def is_rest(place: int, tag: int, rest: int, segment: int) -> bool:
     """Return whether the element at a place, with this tag, has the rest."""
     wide = field(segment, WIDE)
     if not wide:
-        return bool(tag >> _REST == rest + 1)
-    lower, upper = rest % _FIRST + 1, rest // _FIRST
-    return bool(tag >> _REST == lower and upper_at(place, wide, segment) == upper)
+        return bool(tag >> REST == rest + 1)
+    lower, upper = rest % FIRST + 1, rest // FIRST
+    return bool(tag >> REST == lower and upper_at(place, wide, segment) == upper)
 
 
 @kernel_inline
@@ -350,7 +417,7 @@ def run_holds(place: int, rest: int, segment: int) -> tuple[int, int]:
 def seek(home: int, rest: int, segment: int) -> tuple[int, int]:
     """Return the first place of an element, or -1, and the place where another one of its home belongs."""
     tag = load16(tag_address(home, segment))
-    if tag >> _REST == 0:
+    if tag >> REST == 0:
         return -1, home
     place = first_of_run(home, segment)
     if not tag & HOMED:
@@ -367,11 +434,7 @@ def add(place: int, home: int, rest: int, value: int, segment: int, table: int) 
     if field(segment, USED) >= field(segment, LIMIT):
         store64(table + 8 * FULL, field(segment, NUMBER))
         return False
-    end = place
-    address = tag_address(place, segment)
-    while load16(address) >> _REST:
-        end += 1
-        address = after(address, end, segment)
+    end = next_empty(place, segment)
     if end + 1 >= field(segment, PLACES):
         store64(table + 8 * FULL, field(segment, NUMBER))
         return False
@@ -380,27 +443,20 @@ def add(place: int, home: int, rest: int, value: int, segment: int, table: int) 
     wide = field(segment, WIDE)
     if wide:
         shift_uppers(place, end, wide, segment)
-    own = load16(address)
     while end > place:  # from page to page, backwards
         first = max(place, end & ~_IN_PAGE)
         tags, values = tag_address(end, segment), value_address(end, segment)
-        for _ in range(end - first):
-            before = load16(tags - 2)
-            store16(tags, (own & HOMED) | (before & ~HOMED))
-            store32(values, load32(values - 4))
-            own = before
-            tags -= 2
-            values -= 4
+        move_tags(tags, end - first, HOMED)
+        move_values(values, end - first)
         end = first
         if end > place:
-            before = load16(tag_address(end - 1, segment))
-            store16(tags, (own & HOMED) | (before & ~HOMED))
-            store32(values, load32(value_address(end - 1, segment)))
-            own = before
+            address = tag_address(end, segment)
+            store16(address, (load16(address) & HOMED) | (load16(tag_address(end - 1, segment)) & ~HOMED))
+            store32(value_address(end, segment), load32(value_address(end - 1, segment)))
             end -= 1
     home_address = tag_address(home, segment)
     continues = CONTINUES if place > home and load16(home_address) & HOMED else 0
-    put_rest(place, (own & HOMED) | continues, rest, wide, segment)
+    put_rest(place, (load16(tag_address(place, segment)) & HOMED) | continues, rest, wide, segment)
     store32(value_address(place, segment), value)
     store16(home_address, load16(home_address) | HOMED)
     change(segment, USED, 1)
@@ -412,10 +468,10 @@ def add(place: int, home: int, rest: int, value: int, segment: int, table: int) 
 def put_rest(place: int, bits: int, rest: int, wide: int, segment: int) -> None:
     """Write the tag of an element."""
     if wide:
-        store16(tag_address(place, segment), bits | ((rest % _FIRST + 1) << _REST))
-        set_upper(place, rest // _FIRST, wide, segment)
+        store16(tag_address(place, segment), bits | ((rest % FIRST + 1) << REST))
+        set_upper(place, rest // FIRST, wide, segment)
     else:
-        store16(tag_address(place, segment), bits | ((rest + 1) << _REST))
+        store16(tag_address(place, segment), bits | ((rest + 1) << REST))
 
 
 @kernel_inline
@@ -427,7 +483,7 @@ def take_out(place: int, home: int, segment: int, table: int) -> None:
     hole, latest = place, home  # latest: home of the run that is moved
     while True:
         tag = load16(tag_address(hole + 1, segment))
-        if tag >> _REST == 0:
+        if tag >> REST == 0:
             break
         if not tag & CONTINUES:
             latest += 1
@@ -451,99 +507,3 @@ def take_out(place: int, home: int, segment: int, table: int) -> None:
     change(table, ELEMENTS, -1)
     if field(segment, USED) < field(segment, SPARSE_LIMIT):
         store64(table + 8 * SPARSE, field(segment, NUMBER))
-
-
-@long_kernel
-def read_in_order(
-    segment: int,
-    table: int,
-    hashes: npt.NDArray[np.int64],
-    slots: npt.NDArray[np.uint8],
-    values: npt.NDArray[np.uint32],
-    flags: npt.NDArray[np.uint8],
-) -> int:
-    """Copy the elements of a segment, in the order of their homes, to columns; return their number."""
-    wide, all_slots = field(segment, WIDE), field(table, SLOTS)
-    width, rows = HASH_BITS - field(segment, DEPTH), field(segment, ROWS)
-    prefix = field(segment, PREFIX) << width
-    count, home, row, slot, first = 0, -1, 0, -1, prefix
-    for start in range(0, field(segment, PLACES), PAGE_PLACES):
-        tags, contents = tag_address(start, segment), value_address(start, segment)
-        for at in range(PAGE_PLACES):
-            tag = load16(tags + 2 * at)
-            if tag >> _REST == 0:
-                continue
-            if not tag & CONTINUES:
-                home += 1
-                while not load16(tag_address(home, segment)) & HOMED:
-                    home += 1
-                if home // all_slots != row:
-                    row = home // all_slots
-                    first = prefix + first_of_row(row, width, rows)
-                slot = home - row * all_slots
-            rest = (tag >> _REST) - 1
-            if wide:
-                rest += upper_at(start + at, wide, segment) * _FIRST
-            hashes[count] = first + rest
-            slots[count] = slot
-            values[count] = load32(contents + 4 * at)
-            flags[count] = tag & FLAG
-            count += 1
-    return count
-
-
-@long_kernel
-def write_in_order(
-    segment: int,
-    table: int,
-    count: int,
-    hashes: npt.NDArray[np.int64],
-    slots: npt.NDArray[np.uint8],
-    values: npt.NDArray[np.uint32],
-    flags: npt.NDArray[np.uint8],
-    homes: npt.NDArray[np.int64],
-    order: npt.NDArray[np.int32],
-) -> int:
-    """Fill a segment with those of `count` elements that are in its range.
-
-    Returns their number, -1 if they do not fit. The columns are as `read_in_order` left them: nearly in the order
-    of the new homes, so few are moved to sort them.
-    """
-    wide, depth, prefix = field(segment, WIDE), field(segment, DEPTH), field(segment, PREFIX)
-    all_slots, places = field(table, SLOTS), field(segment, PLACES)
-    for start in range(0, places, PAGE_PLACES):
-        tags = tag_address(start, segment)
-        for at in range(0, _TAG_PAGE, 8):
-            store64(tags + at, 0)
-    taken = 0
-    for at in range(count):
-        if hashes[at] >> (HASH_BITS - depth) != prefix:
-            continue
-        home = row_of(hashes[at], segment) * all_slots + np.int64(slots[at])
-        to = taken
-        while to > 0 and homes[to - 1] > home:
-            homes[to], order[to] = homes[to - 1], order[to - 1]
-            to -= 1
-        homes[to], order[to] = home, at
-        taken += 1
-    width, rows = HASH_BITS - depth, field(segment, ROWS)
-    within = (np.int64(1) << width) - 1
-    place = latest = -1
-    row = first = 0
-    for number in range(taken):
-        at, own_home = order[number], int(homes[number])
-        place = max(own_home, place + 1)
-        if place + 1 >= places:
-            return -1
-        if own_home >= (row + 1) * all_slots:
-            row = own_home // all_slots
-            first = first_of_row(row, width, rows)
-        bits = (CONTINUES if own_home == latest else 0) | int(np.int64(flags[at]))
-        put_rest(place, bits, int((hashes[at] & within) - first), wide, segment)
-        store32(value_address(place, segment), int(np.int64(values[at])))
-        address = tag_address(own_home, segment)
-        store16(address, load16(address) | HOMED)
-        latest = own_home
-    change(table, MOVED, taken)
-    store64(segment + 8 * USED, taken)
-    return taken

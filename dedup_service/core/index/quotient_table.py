@@ -12,14 +12,13 @@ Elements, homes and tags are those of `quotient_segment`.
 Source: Fagin et al., "Extendible hashing", ACM TODS 1979.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.index.memory_pages import MemoryPages
 from dedup_service.core.index.quotient_pieces import HEAD_BYTES, copy_in, copy_out, keep_live, piece_bytes
+from dedup_service.core.index.quotient_rebuild import HASH_SHIFT, read_in_order, write_in_order
 from dedup_service.core.index.quotient_segment import (
     BYTE_MORE,
     COLUMN_PAGES,
@@ -49,11 +48,9 @@ from dedup_service.core.index.quotient_segment import (
     USED,
     WIDE,
     WORD_MORE,
-    read_in_order,
-    write_in_order,
 )
 
-__all__ = ["QuotientTable"]
+__all__ = ["QuotientTable", "scratch"]
 
 _STEP = 16
 """A segment that is full grows by 1/16, so that each element is copied some 16 times while its segment doubles."""
@@ -70,7 +67,8 @@ _RECORD_BYTES = 8 * (FIELDS + COLUMNS * COLUMN_PAGES) + 112
 Record = npt.NDArray[np.int64]
 """The words of a segment (`quotient_segment`)."""
 
-Scratch = tuple[npt.NDArray[Any], ...]
+Scratch = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
+"""Elements and values of a segment, and a number for each of its places (`quotient_rebuild`)."""
 
 _MAX_ELEMENTS = COLUMN_PAGES * PAGE_PLACES
 
@@ -210,7 +208,7 @@ class QuotientTable:
         for prefix in range(1 << depth):
             segment = self._new_segment(depth, prefix)
             self._shape(segment, expected + expected // 50)
-            write_in_order(_address(segment), self.address, 0, *_scratch(0))
+            write_in_order(_address(segment), self.address, 0, *scratch())
             segment[SPARSE_LIMIT] = 0
         self._set_directory(np.array([_address(segment) for segment in self._segments], np.int64))
 
@@ -226,8 +224,8 @@ class QuotientTable:
 
     def _rebuild(self, segment: Record, *, grows: bool) -> None:
         used, pages = int(segment[USED]), int(segment[PLACES]) // PAGE_PLACES
-        columns = _scratch(used)
-        count = read_in_order(_address(segment), self.address, *columns[:4])
+        columns = scratch()
+        count = read_in_order(_address(segment), self.address, *columns)
         self._copies = max(self._copies, count)
         if not self._fill(segment, count, columns, used, pages + 1 if grows else 1):
             self._split(segment, count, columns)
@@ -267,7 +265,7 @@ class QuotientTable:
         segment[DEPTH], segment[PREFIX] = depth + 1, 2 * prefix
         shift = int(self._table[DIRECTORY_DEPTH]) - depth - 1
         self._directory[(2 * prefix + 1) << shift : (2 * prefix + 2) << shift] = _address(other)
-        prefixes = columns[0][:count] >> (HASH_BITS - depth - 1)
+        prefixes = columns[0][:count] >> (HASH_SHIFT + HASH_BITS - depth - 1)
         for half in (segment, other):
             if not self._fill(half, count, columns, int(np.count_nonzero(prefixes == half[PREFIX])), 1):
                 self._split(half, count, columns)
@@ -320,7 +318,10 @@ def _address(record: Record) -> int:
     return record.ctypes.data
 
 
-def _scratch(elements: int) -> Scratch:
-    """Return columns for elements: hashes, slots, values, flags; homes and order."""
-    kinds = (np.int64, np.uint8, np.uint32, np.uint8, np.int64, np.int32)
-    return tuple(np.empty(elements, kind) for kind in kinds)
+def scratch() -> Scratch:
+    """Return columns for the elements of any segment, and for a number for each of its places.
+
+    They are one array: the system's allocator keeps a piece of memory that was freed for the next one of its size.
+    """
+    words = np.empty(5 * _MAX_ELEMENTS // 2, np.int64)
+    return words[:_MAX_ELEMENTS], words[2 * _MAX_ELEMENTS :].view(np.uint32), words[_MAX_ELEMENTS : 2 * _MAX_ELEMENTS]

@@ -15,8 +15,9 @@ from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.hash_rows import HashRows
-from dedup_service.core.index.quotient_segment import USED, read_in_order
-from dedup_service.core.index.quotient_table import QuotientTable
+from dedup_service.core.index.quotient_rebuild import read_in_order
+from dedup_service.core.index.quotient_segment import USED
+from dedup_service.core.index.quotient_table import QuotientTable, scratch
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.table_images import TableImages, Tables
 from tests.runtime.store.pages import Pages, pages
@@ -132,13 +133,14 @@ def restored(store: PageStore, model: Model) -> tuple[Tables, TableImages, bool]
 
 
 def elements(table: QuotientTable) -> list[tuple[int, ...]]:
-    """Return all elements of a quotient table: hash, slot, value and flag, ascending."""
+    """Return all elements of a quotient table: identity with flag, and value, ascending."""
     found: list[tuple[int, ...]] = []
     for segment in table._segments:
         used = int(segment[USED])
-        columns = (np.empty(used, np.int64), np.empty(used, np.uint8), np.empty(used, np.uint32), np.empty(used, "u1"))
+        columns = scratch()
         assert read_in_order(segment.ctypes.data, table.address, *columns) == used
-        found += zip(*(column.tolist() for column in columns), strict=True)
+        packed, values = (column[:used].tolist() for column in columns[:2])
+        found += zip(packed, values, strict=True)
     assert len(found) == len(table)
     return sorted(found)
 
