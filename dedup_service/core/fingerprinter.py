@@ -15,6 +15,7 @@ from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.features.lexicon import Lexicon
 from dedup_service.core.features.words import Feature, PageWords, WordCounter, WordTable
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.quick_values import quick_maker
 from dedup_service.core.space import Space
 from dedup_service.core.text.exact_form import exact_hashes
 from dedup_service.core.text.folded_pages import folded_pages
@@ -26,6 +27,9 @@ __all__ = ["Feature", "Fingerprinter"]
 
 _MAX_PAGES, _MAX_CHARS = 128, 1 << 17
 """Pages and characters that are prepared in one call: the arrays of a step are still in the processor's cache then."""
+
+
+_new_fingerprint, _new_prepared = quick_maker(Fingerprint), quick_maker(PreparedPage)
 
 
 class Fingerprinter:
@@ -62,9 +66,9 @@ class Fingerprinter:
         words = self._words(pages, texts)
         for page, (body, text), features, of_words in zip(pages, exact_hashes(exact), made, words, strict=True):
             reason = page.problem or self._too_little(features.letters, features.ngrams)
-            yield PreparedPage(
+            yield _new_prepared(
                 page=page,
-                fingerprint=Fingerprint(words=of_words, body=features.body),
+                fingerprint=_new_fingerprint(of_words, features.body),
                 body_hash=body,
                 text_hash=text,
                 evidence=features.evidence,
