@@ -119,9 +119,10 @@ def _parts(function: FunctionType) -> tuple["bytes | FunctionType", ...]:
         code = codes.pop()
         codes += [value for value in code.co_consts if isinstance(value, CodeType)]
         parts.append(code.co_code + repr([value for value in code.co_consts if _is_plain(value)]).encode())
-        for name in code.co_names:
-            value = function.__globals__.get(name)
-            step = getattr(value, "py_func", None)
+        closure = {} if code is not function.__code__ else _closure(function)
+        for name in (*code.co_names, *closure):
+            value = closure.get(name, function.__globals__.get(name))
+            step = getattr(value, "py_func", getattr(value, "_defn", value))  # of a kernel or step; of an intrinsic
             if isinstance(step, FunctionType):
                 parts.append(step)
             elif isinstance(value, np.ndarray):
@@ -129,6 +130,14 @@ def _parts(function: FunctionType) -> tuple["bytes | FunctionType", ...]:
             elif _is_plain(value):
                 parts.append(f"{name}={value!r}".encode())
     return tuple(parts)
+
+
+def _closure(function: FunctionType) -> dict[str, Any]:
+    """Return the values that a function has from the function around it, by name."""
+    return {
+        name: cell.cell_contents
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    }
 
 
 def _is_plain(value: object) -> bool:

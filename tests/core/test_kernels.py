@@ -34,11 +34,23 @@ def test_the_compiled_function_keeps_its_name() -> None:
 
 STEPS = """
 from dedup_service.core.kernels import kernel_inline
-from limits import LIMIT
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from limits import LIMIT, MORE
 
 @kernel_inline
 def bounded(x):
-    return min(x, LIMIT)
+    return plus(min(x, LIMIT))
+
+def emitter(more):
+    def emit(_context, builder, _signature, arguments):
+        return builder.add(arguments[0], ir.Constant(ir.IntType(64), more))
+    return emit
+
+@intrinsic
+def plus(_typing, _number):
+    return types.int64(types.int64), emitter(MORE)
 """
 LOOPS = """
 import sys
@@ -58,8 +70,8 @@ print(loop(100), sum(loop.stats.cache_hits.values()))
 """
 
 
-def test_machine_code_is_outdated_when_a_step_or_its_constant_is_another_one(tmp_path: Path) -> None:
-    """An update of a checkout changes files of steps and not those of the kernels that they are compiled into."""
+def test_machine_code_is_outdated_when_what_it_was_made_of_is_another_one(tmp_path: Path) -> None:
+    """An update of a checkout changes steps, intrinsics and constants, and not the files of the kernels with them."""
 
     def run() -> str:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": ""}
@@ -70,9 +82,13 @@ def test_machine_code_is_outdated_when_a_step_or_its_constant_is_another_one(tmp
 
     (tmp_path / "loops.py").write_text(LOOPS)
     (tmp_path / "steps.py").write_text(STEPS)
-    (tmp_path / "limits.py").write_text("LIMIT = 7\n")
+    (tmp_path / "limits.py").write_text("LIMIT, MORE = 7, 0\n")
     assert [run(), run()] == ["14 0", "14 1"]
-    (tmp_path / "limits.py").write_text("LIMIT = 9\n")
+    (tmp_path / "limits.py").write_text("LIMIT, MORE = 9, 0\n")
     assert [run(), run()] == ["18 0", "18 1"]
+    (tmp_path / "limits.py").write_text("LIMIT, MORE = 9, 1\n")
+    assert [run(), run()] == ["20 0", "20 1"]
+    (tmp_path / "steps.py").write_text(STEPS.replace("builder.add", "builder.sub"))
+    assert [run(), run()] == ["16 0", "16 1"]
     (tmp_path / "steps.py").write_text(STEPS.replace("min(x, LIMIT)", "max(x, LIMIT)"))
-    assert [run(), run()] == ["200 0", "200 1"]
+    assert [run(), run()] == ["202 0", "202 1"]
