@@ -18,7 +18,7 @@ COMPILING = "compiling, a minute or two on first use; cached afterwards"
 _NOT_KEPT = "compiling, a minute or two at each start: no folder for the cache is writable; set NUMBA_CACHE_DIR to one"
 
 _USUAL_SHARE = 0.4
-"""Of the kernels' files that are there after any run; `filter` alone leaves some two thirds."""
+"""Of the kernels' files that are there after any run; `filter` on 60 texts leaves 80 of some 141."""
 
 
 def compile_notice(files: Sequence[str | None] | None = None) -> str | None:
