@@ -165,17 +165,16 @@ class _Answers:
 
 
 def loads(arguments: argparse.Namespace) -> list[Load]:
-    """Return the loads with their contenders."""
+    """Return the loads with their contenders; none of HTML if no HTML pages are asked for."""
     services: dict[str, Callable[[], Contender]] = {
         "serve, 1 worker": lambda: TwinsieveContender(1),
         "serve, 2 workers": lambda: TwinsieveContender(2),
     }
-    return [
-        Load(
-            "Chinese text, 2 KB", list(text_pages(SEED, arguments.text)), {"plain consumer": PlainConsumer, **services}
-        ),
-        Load("HTML, 60 KB", list(html_pages(SEED, arguments.html)), services),
-    ]
+    text = list(text_pages(SEED, arguments.text))
+    work = [Load("Chinese text, 2 KB", text, {"plain consumer": PlainConsumer, **services})]
+    if arguments.html:
+        work.append(Load("HTML, 60 KB", list(html_pages(SEED, arguments.html)), services))
+    return work
 
 
 def report(load: Load, figures: dict[str, Figures]) -> dict[str, Any]:
@@ -218,7 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3, help="throughput runs of each contender (default: 3)")
     parser.add_argument("--text", type=int, default=24_000, help="text pages of a repeat (default: 24,000)")
-    parser.add_argument("--html", type=int, default=1500, help="HTML pages of a repeat (default: 1,500)")
+    parser.add_argument("--html", type=int, default=1500, help="HTML pages of a repeat; 0: none (default: 1,500)")
     parser.add_argument("--seconds", type=float, default=20.0, help="duration of each latency run (default: 20)")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()

@@ -17,6 +17,7 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
@@ -166,6 +167,8 @@ def crawl_command(
     }
     settings = project_settings({**{name: value for name, value in chosen.items() if value is not None}, **overrides})
     arguments: dict[str, Any] = {"urls": ",".join(urls), "domains": domains, "depth": depth, "follow": follow}
+    if not publishes and not as_json:
+        echo_compile_notice()
     with ExitStack() as stack:
         observers = [stack.enter_context(progress())]
         if verdicts:

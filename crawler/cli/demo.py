@@ -22,6 +22,7 @@ from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import with_options
 
 __all__ = ["demo_command"]
@@ -92,6 +93,7 @@ def demo_command(
             threading.Event().wait()
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-demo-")))
         click.echo(f"Crawling {len(pages)} pages at {server.url}", err=True)
+        echo_compile_notice()
         folder.mkdir(parents=True, exist_ok=True)
         chosen = {
             "TWINSIEVE_PROCESSES": processes,

@@ -31,6 +31,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = [
+    "cache_files",
     "kernel",
     "kernel_inline",
     "load8",
@@ -48,6 +49,9 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFINED: list[Any] = []
+"""The kernels that were defined in this process."""
 
 
 def kernel(function: F) -> F:
@@ -75,7 +79,18 @@ def _compiled(function: F, *, nogil: bool) -> F:
         compiled = numba.njit(nogil=nogil)(function)
     else:
         _stamp_with_steps(compiled)
+    _DEFINED.append(compiled)
     return cast("F", compiled)
+
+
+def cache_files() -> list[str | None]:
+    """Return, of each kernel that is defined in this process, the file that lists its machine code.
+
+    It is there once the kernel was compiled. None for a kernel without one: no folder is writable, or a numba that
+    keeps its cache in another way.
+    """
+    caches = [getattr(compiled, "_cache", None) for compiled in _DEFINED]
+    return [getattr(getattr(one, "_cache_file", None), "_index_path", None) for one in caches]
 
 
 def _stamp_with_steps(compiled: Any) -> None:

@@ -5,7 +5,8 @@ collected when Prometheus scrapes: those of a service by `_StatusCollector`, tho
 `LiveStatsCollector`. So they cost the stream nothing, and they do not stop when it does. docs/metrics.md has
 names, units and labels; a test compares it with this module.
 Invariant: labels are bounded. Verdicts, steps, parts of a step, kinds of problems, channels, reasons and
-bounds are words of the code, and partitions are those of `pages`. A URL or the text of an error is never a label.
+bounds are words of the code, and partitions are those of `pages`. Only a transaction that stays open is a label of its
+own, while it does. A URL or the text of an error is never a label.
 """
 
 import time
@@ -151,6 +152,9 @@ class _StatusCollector(Collector):
             gauges["oldest_waiting_page_seconds"].add_metric(labels, row.oldest_s)
             gauges["stalled_seconds"].add_metric(labels, row.stalled_s)
             gauges["deleted_records"].add_metric(labels, row.deleted)
+        for one in status.backlog.transactions:
+            labels = [one.topic, f"{one.partition}", one.transactional_id, f"{one.producer_id}"]
+            gauges["open_transaction_seconds"].add_metric(labels, max(0.0, time.time() - one.since_ms / 1000))
         if status.backlog.measured_at is not None:
             gauges["monitor_age_seconds"].add_metric([], max(0.0, now - status.backlog.measured_at))
         if status.restore is not None:
@@ -174,6 +178,11 @@ class _StatusCollector(Collector):
             ("oldest_waiting_page_seconds", "Age of the oldest of them, 0 if none waits.", partition),
             ("stalled_seconds", "Time without progress while records wait, else 0.", partition),
             ("deleted_records", "Records that were deleted before the step passed them.", partition),
+            (
+                "open_transaction_seconds",
+                "Time since the last write of an open transaction that keeps a topic from being read.",
+                ["topic", "partition", "transactional_id", "producer_id"],
+            ),
             ("monitor_age_seconds", "Time since these four were measured.", []),
             ("restored_messages", "Messages of the log applied so far by the restore.", []),
             ("restore_messages", "Messages of the log that the restore applies in total.", []),

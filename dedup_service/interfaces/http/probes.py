@@ -101,7 +101,9 @@ class Health(NullObserver):
         """Return since when it is unknown whether records wait, and why; None if it is known."""
         if backlog.measured_at is None or (age_s := self._clock() - backlog.measured_at) <= BLIND_LIMIT_S:
             return None
-        return f"for {age_s:.0f} s it is not known whether pages wait: {backlog.problem or 'no answer yet'}"
+        return f"for {age_s:.0f} s it is not known whether pages wait: {backlog.problem or 'no answer yet'}" + _open(
+            backlog
+        )
 
     def _stall(self, backlog: Backlog, steps: Iterable[StepStatus]) -> str | None:
         """Return which partition of this process makes no progress, for how long, and what is missing; None if none."""
@@ -118,6 +120,7 @@ class Health(NullObserver):
             f"{worst.stalled_s:.0f} s, the limit is {self._stall_s:g} s"
             + ("; the first is not in the log yet" if _is_unprepared(worst, backlog) else "")
             + (f"; {others} more partitions" if others else "")
+            + _open(backlog)
         )
 
     def stopping(self) -> None:
@@ -134,6 +137,16 @@ def _what_waits(row: PartitionBacklog) -> str:
     if not row.blocked:
         return f"{row.lag:,} records of {row.partition} wait"
     return f"records of {row.partition} wait in or behind a transaction that a publisher has not ended"
+
+
+def _open(backlog: Backlog) -> str:
+    """Return which transactions keep topics from being read, and what to do."""
+    if not backlog.transactions:
+        return ""
+    return (
+        f"; {'; '.join(map(str, backlog.transactions))}; if its producer does not end it, run "
+        "`twinsieve topics repair-transactions`"
+    )
 
 
 def _is_unprepared(row: PartitionBacklog, backlog: Backlog) -> bool:

@@ -14,6 +14,8 @@ them: a partition without an owner is seen too.
   A record that this monitor has seen waiting is at least as old as that.
 - Records in or behind an open transaction of a publisher cannot be read: they are no lag, since they may be aborted,
   but a step that has done all others stands still (`blocked`).
+- If a step has stood still for half a minute, or the measurement itself fails, which reads `dedup.offsets`, the brokers
+  are asked which transactions keep the topics from being read (`control.open_transactions`).
 - `stalled_s` needs no timestamp: the time since the position was last seen to move, while records wait.
 
 Invariants: while the brokers do not answer, the last measurement stays as it was and `measured_at` says how old it
@@ -33,6 +35,7 @@ from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.errors import BrokerError, UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.client.retry import ThrottledWarning
+from dedup_service.runtime.kafka.control.open_transactions import blocking_transactions
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog
 from dedup_service.runtime.kafka.topics import Topics
@@ -50,6 +53,11 @@ _POLL_S = 0.1
 _JOIN_S = 1.0
 _ASK_GROUPS_S = 60.0
 """Time between two requests for the groups' offsets: each needs a new connection, and only a new partition asks."""
+
+_OPEN_S = 30.0
+"""Without a write for longer than any transaction of the service may last: then it is named."""
+
+_ASK_TRANSACTIONS_S = 15.0
 
 _FETCH_BYTES = 64 << 10
 """One record of each partition is wanted; a broker sends a larger batch whole."""
@@ -110,6 +118,8 @@ class BacklogMonitor:
         self._committed: dict[str, Mapping[TopicPartition, int]] = {}
         self._ask_groups_at = clock()
         self._warning = ThrottledWarning(_LOG, "the lag of the steps cannot be measured", after_s=30.0)
+        self._open = ThrottledWarning(_LOG, "a topic cannot be read on", every_s=300.0)
+        self._ask_transactions_at = clock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -157,8 +167,31 @@ class BacklogMonitor:
             for step, of_step in positions.items()
             for partition, offset in sorted(of_step.items())
         ]
-        self._backlog = Backlog(partitions=tuple(rows), measured_at=self._clock())
+        is_stalled = any(row.stalled_s >= _OPEN_S for row in rows)
+        known = self._backlog.transactions if is_stalled else ()
+        self._backlog = Backlog(partitions=tuple(rows), measured_at=self._clock(), transactions=known)
+        if is_stalled:
+            self.look_for_transactions()
+        else:
+            self._open.over()
         return self._backlog
+
+    def look_for_transactions(self) -> None:
+        """Ask which transactions keep the topics from being read, unless that was asked 15 s ago; see `measure`."""
+        if self._clock() < self._ask_transactions_at:
+            return
+        self._ask_transactions_at = self._clock() + _ASK_TRANSACTIONS_S
+        try:
+            before_ms = int(1000 * (self._wall_clock() - _OPEN_S))
+            found = blocking_transactions(self._connection, self._topics, before_ms)
+        except TwinsieveError as error:  # what was known stays
+            _LOG.debug("open transactions are not known: %s", error)
+            return
+        self._backlog = replace(self._backlog, transactions=found)
+        if found:
+            self._open.about("; ".join(map(str, found)))
+        else:
+            self._open.over()
 
     def disconnect(self) -> None:
         """Close the connections; the next measurement opens new ones."""
@@ -181,6 +214,8 @@ class BacklogMonitor:
             text = str(error) if isinstance(error, TwinsieveError) else f"{type(error).__name__}: {error}"
             self._backlog = replace(self._backlog, problem=text)
             self._warning.about(text)
+            if isinstance(error, BrokerError):
+                self._guard(self.look_for_transactions)
             if not (isinstance(error, BrokerError) and error.retryable):
                 self._guard(self.disconnect)
         else:
@@ -190,7 +225,7 @@ class BacklogMonitor:
         try:
             action()
         except Exception:
-            _LOG.warning("the monitor of the lag could not close a connection", exc_info=True)
+            _LOG.warning("the monitor of the lag could not close a connection, or look for transactions", exc_info=True)
 
     def _reader(self) -> PartitionReader:
         if self._pages is None:

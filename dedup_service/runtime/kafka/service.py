@@ -33,6 +33,7 @@ from dedup_service.runtime.kafka.monitor import BacklogMonitor, watch_interval_s
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import restore
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, Begins, StepOffsets, require_finished
+from dedup_service.runtime.kafka.state.warm_up import load_kernels
 from dedup_service.runtime.kafka.status import ServiceStatus
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
@@ -162,9 +163,12 @@ class Service:
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set, then drain and return. Raises the error that ended a step."""
         settings = self._settings
-        space_id = build_fingerprinter(settings.space).space_id
+        fingerprinter = build_fingerprinter(settings.space)
+        space_id = fingerprinter.space_id
         is_bounded = settings.max_memory_bytes is not None
         requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep, may_be_lower=is_bounded)
+        if DECIDE in settings.steps:
+            load_kernels(fingerprinter, requested.policy, shards=settings.shards)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(lambda: local.close(self.left_s()))

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from dedup_service.runtime.events import RestoreEvent
 
-__all__ = ["Backlog", "PartitionBacklog", "ServiceStatus", "StepStatus", "StepTimings"]
+__all__ = ["Backlog", "BlockingTransaction", "PartitionBacklog", "ServiceStatus", "StepStatus", "StepTimings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +59,43 @@ class PartitionBacklog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlockingTransaction:
+    """A transaction that stays open on a partition of a topic that the steps read: they read nothing behind it.
+
+    offset: of its first record there. since_ms: when its producer last wrote there, Unix milliseconds.
+    transactional_id, state: as its coordinator says (`Ongoing`, `PrepareCommit`, …), "unknown" if none knows it, or
+    says so to this user.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    since_ms: int
+    producer_id: int
+    transactional_id: str
+    state: str
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        return (
+            f"{self.topic}-{self.partition} cannot be read from offset {self.offset} on: a transaction of "
+            f"{self.transactional_id} (producer id {self.producer_id}, state {self.state}) is open there since {since}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
     """What the steps have not done yet of all partitions of `pages`, whichever process has them, at one moment.
 
     measured_at: monotonic seconds of that moment; before the first measurement, when measuring began; None if it has
-    not begun. problem: why it could not be measured since, "" if it could.
+    not begun. problem: why it could not be measured since, "" if it could. transactions: those that keep the steps, or
+    the measurement, from reading on.
     """
 
     partitions: tuple[PartitionBacklog, ...] = ()
     measured_at: float | None = None
     problem: str = ""
+    transactions: tuple[BlockingTransaction, ...] = ()
 
     def lag(self, step: str) -> dict[str, int]:
         """Return the lag of `step` by partition."""

@@ -7,6 +7,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.structs import TopicPartition
 
+from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import BLIND_LIMIT_S, Health
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.producers import Message, append
@@ -231,3 +232,57 @@ def test_pages_behind_an_open_transaction_of_a_publisher_are_a_stall(
     publisher.close()
     until(lambda: row(monitor.measure(), FINGERPRINT).lag > 0, "the lag")
     assert not row(monitor.backlog(), FINGERPRINT).blocked
+
+
+def test_a_transaction_that_keeps_the_steps_from_reading_on_is_named(
+    connection: Connection, own_topics: Topics, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that stays open on `dedup.offsets` is on /readyz, in the log and a metric, until it ends."""
+    monkeypatch.setattr("dedup_service.runtime.kafka.monitor._ANSWER_S", 0.5)
+    monkeypatch.setattr("dedup_service.runtime.kafka.monitor._ASK_TRANSACTIONS_S", 0.0)
+    publish(connection, own_topics, range(3))
+    name = f"{own_topics.prefix}g.decide.1"
+    frozen = KafkaProducer(bootstrap_servers=connection.servers, transactional_id=name)
+    frozen.init_transactions()
+    frozen.begin_transaction()
+    frozen.send(own_topics.offsets, b"{}", b"{}", partition=0).get(timeout=30)
+    monitor = BacklogMonitor(
+        connection, own_topics, f"{own_topics.prefix}g", interval_s=0.1, wall_clock=lambda: time.time() + 100
+    )
+    monitor.start()
+    try:
+        until(lambda: bool(monitor.backlog().transactions), "the transaction")
+        (found,) = monitor.backlog().transactions
+        assert (found.topic, found.partition, found.transactional_id) == (own_topics.offsets, 0, name)
+        assert found.producer_id >= 0
+        assert abs(found.since_ms / 1000 - time.time()) < 60
+        steps = tuple(StepStatus(step=step, ticked_at=0.0, assigned=(0,)) for step in (FINGERPRINT, DECIDE))
+
+        def status() -> ServiceStatus:
+            return ServiceStatus(None, steps, 2, monitor.backlog())
+
+        began = monitor.backlog().measured_at or 0.0
+        health = Health(status, clock=lambda: began + BLIND_LIMIT_S + 10)
+        for part in (
+            f"{own_topics.offsets}-0 ",
+            name,
+            f"producer id {found.producer_id}",
+            "Ongoing",
+            "open there since",
+        ):
+            assert part in health.ready().text
+            assert part in caplog.text
+        labels = {
+            "topic": own_topics.offsets,
+            "partition": "0",
+            "transactional_id": name,
+            "producer_id": str(found.producer_id),
+        }
+        registry = Metrics(status, health).registry
+        assert registry.get_sample_value("twinsieve_open_transaction_seconds", labels) is not None
+        frozen.commit_transaction()
+        until(lambda: not monitor.backlog().transactions and not monitor.backlog().problem, "its end")
+        assert registry.get_sample_value("twinsieve_open_transaction_seconds", labels) is None
+    finally:
+        monitor.close(5.0)
+        frozen.close()

@@ -12,7 +12,7 @@ from dedup_service.core.verdict import Guard, guard_reason
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, IndexEvent, ProblemEvent, RemovalEvent
-from dedup_service.runtime.kafka.status import Backlog
+from dedup_service.runtime.kafka.status import Backlog, BlockingTransaction
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.recheck import RecheckResult, Sampler
 from dedup_service.runtime.workers.pool import PoolState
@@ -157,7 +157,11 @@ def full_metrics(status: FakeStatus) -> tuple[LiveStats, CollectorRegistry]:
 
 def test_the_document_lists_every_metric(status: FakeStatus) -> None:
     """Each has its type and its labels, and no other metric is listed."""
-    status.status = both_steps(backlog=Backlog(partitions=(waiting("decide", 0, 1),), measured_at=0.0))
+    open_one = BlockingTransaction(
+        topic="t", partition=0, offset=1, since_ms=0, producer_id=1, transactional_id="a", state="Ongoing"
+    )
+    backlog = Backlog(partitions=(waiting("decide", 0, 1),), measured_at=0.0, transactions=(open_one,))
+    status.status = both_steps(backlog=backlog)
     live_stats, _ = full_metrics(status)
     metrics = Metrics(status, Health(status), live_stats)
     metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1))

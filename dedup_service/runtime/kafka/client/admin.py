@@ -224,6 +224,16 @@ class Admin:
             if producer.current_transaction_start_offset >= 0
         ]
 
+    def transactions_of(self, producer_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
+        """Return (transactional id, state) by producer id, of those that a coordinator knows and this user may see."""
+        ids = sorted(set(producer_ids))
+        found = self._client.list_transactions(producer_id_filters=ids) if ids else {}
+        return {
+            listing.producer_id: (listing.transactional_id, listing.state.value)
+            for listings in found.values()
+            for listing in listings
+        }
+
     def write_marker(
         self, partition: TopicPartition, producer: tuple[int, int], coordinator_epoch: int, *, committed: bool
     ) -> None:

@@ -7,7 +7,10 @@ what the coordinator has committed: pages would stay without a verdict.
 
 Find: the partitions' leaders say which transactions are open and since which offset; the coordinators' own
 log (`__transaction_state`), read after that, says which of them are still to be ended. A transaction that is
-open before and after, at the same offset, while its coordinator has nothing left to do, hangs. Reading that
+open before and after, at the same offset, while its coordinator has nothing left to do, hangs. So does one that its
+coordinator has decided for more than a minute without ending it: a broker was seen to write the end marker of such a
+transaction to one of its three topics, and to go on as if the others had it. The decision is in its log, so nothing is
+lost if the coordinator ends it after all: a second marker changes nothing. Reading that
 log needs *Read* on `__transaction_state`.
 Repair: the missing marker is written, committed or aborted as the coordinator decided. It needs *Alter* on
 the cluster.
@@ -20,7 +23,8 @@ fields and tags, which are at the end and not read).
 """
 
 import struct
-from collections.abc import Container, Iterable
+import time
+from collections.abc import Callable, Container, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -77,8 +81,12 @@ class HangingTransaction:
     coordinator_epoch: int
 
 
-def find_hanging(connection: Connection, topics: Topics) -> list[HangingTransaction]:
+def find_hanging(
+    connection: Connection, topics: Topics, *, clock: Callable[[], float] = time.time
+) -> list[HangingTransaction]:
     """Return the hanging transactions by topic and partition; reads the transaction log from its beginning.
+
+    clock: Unix seconds, compared with the coordinators' clocks.
 
     The offsets of groups are examined as well, for producers that wrote into `topics`. Raises BrokerError,
     and ConfigurationError if the log has a newer, unknown format.
@@ -89,12 +97,12 @@ def find_hanging(connection: Connection, topics: Topics) -> list[HangingTransact
             return []
         histories = _read_histories(connection, {transaction.producer_id for transaction in before})
         after = set(map(_identity, admin.open_transactions({transaction.partition for transaction in before})))
-    names = set(topics.all)
+    names, now_ms = set(topics.all), int(1000 * clock())
     hanging = []
     for transaction in before:
         history = histories.get(transaction.producer_id)
         is_ours = transaction.partition.topic in names or (history is not None and not history.topics.isdisjoint(names))
-        is_active = history is not None and history.is_active(transaction.partition)
+        is_active = history is not None and history.is_active(transaction.partition, now_ms)
         if is_ours and not is_active and _identity(transaction) in after:
             hanging.append(_hanging(transaction, history))
     return sorted(hanging)
@@ -187,6 +195,9 @@ _DECIDED = {
     TransactionState.PREPARE_COMMIT: TransactionOutcome.COMMIT,
     TransactionState.PREPARE_ABORT: TransactionOutcome.ABORT,
 }
+_DECIDED_MS = 60_000
+"""After a decision its end markers are written within milliseconds, or once the leaders of the partitions are back."""
+
 _ACTIVE = {
     TransactionState.ONGOING,
     TransactionState.PREPARE_COMMIT,
@@ -197,13 +208,17 @@ _ACTIVE = {
 
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
-    """One record of the transaction log. partitions: those whose transaction has yet to be ended."""
+    """One record of the transaction log. partitions: those whose transaction has yet to be ended.
+
+    updated_ms: when the state was reached, Unix milliseconds by the coordinator's clock.
+    """
 
     transactional_id: str
     producer_id: int
     epoch: int
     state: TransactionState
     partitions: frozenset[TopicPartition]
+    updated_ms: int
 
 
 class TransactionHistory:
@@ -224,8 +239,13 @@ class TransactionHistory:
                 (partition, record.producer_id, record.epoch): decided for partition in record.partitions
             }
 
-    def is_active(self, partition: TopicPartition) -> bool:
-        """Whether producer or coordinator will still end the transaction on `partition`."""
+    def is_active(self, partition: TopicPartition, now_ms: int) -> bool:
+        """Whether producer or coordinator will still end the transaction on `partition`: a coordinator soon or never.
+
+        now_ms: Unix milliseconds.
+        """
+        if self.last.state in _DECIDED and now_ms - self.last.updated_ms > _DECIDED_MS:
+            return False
         return self.last.state in _ACTIVE and partition in self.last.partitions
 
     def outcome(self, partition: TopicPartition, producer_id: int, epoch: int) -> tuple[TransactionOutcome, int] | None:
@@ -254,11 +274,12 @@ def decode(key: bytes, value: bytes | None) -> TransactionRecord | None:
         version, producer_id, epoch, _timeout_ms, state = struct.unpack_from(">hqhib", value)
         if version not in (0, 1):
             raise ValueError(f"a record of the transaction log has version {version}")
-        partitions = _Fields(value, struct.calcsize(">hqhib"), compact=version == 1).partitions()
+        fields = _Fields(value, struct.calcsize(">hqhib"), compact=version == 1)
+        partitions, updated_ms = fields.partitions(), fields.number(">q")
         name = key[4 : 4 + length].decode()
     except (struct.error, IndexError) as error:
         raise ValueError(f"a record of the transaction log is cut off: {error}") from error
-    return TransactionRecord(name, producer_id, epoch, TransactionState(state), partitions)
+    return TransactionRecord(name, producer_id, epoch, TransactionState(state), partitions, updated_ms)
 
 
 class _Fields:
@@ -270,19 +291,21 @@ class _Fields:
         self._compact = compact
 
     def partitions(self) -> frozenset[TopicPartition]:
+        """Read topics with their partitions."""
         found: set[TopicPartition] = set()
         for _ in range(self._count(">i")):
             topic = self._bytes(self._count(">h")).decode()
-            found.update(TopicPartition(topic, self._number(">i")) for _ in range(self._count(">i")))
+            found.update(TopicPartition(topic, self.number(">i")) for _ in range(self._count(">i")))
             if self._compact:
                 self._skip_tags()
         return frozenset(found)
 
     def _count(self, plain: str) -> int:
         """Read a length; null counts as 0. A compact one is stored plus one, with a variable size."""
-        return max(0, self._varint() - 1 if self._compact else self._number(plain))
+        return max(0, self._varint() - 1 if self._compact else self.number(plain))
 
-    def _number(self, kind: str) -> int:
+    def number(self, kind: str) -> int:
+        """Read a number of fixed size."""
         (number,) = struct.unpack_from(kind, self._value, self._at)
         self._at += struct.calcsize(kind)
         return int(number)

@@ -26,6 +26,7 @@ records = st.builds(
     epoch=st.integers(0, 2**15 - 1),
     state=st.sampled_from(TransactionState),
     partitions=st.frozensets(st.builds(TopicPartition, topic_names, st.integers(0, 2**31 - 1)), max_size=300),
+    updated_ms=st.integers(0, 2**63 - 1),
 )
 
 
@@ -43,7 +44,7 @@ def value(record: TransactionRecord, version: int) -> bytes:
     by_topic: dict[str, list[int]] = {}
     for topic, number in record.partitions:
         by_topic.setdefault(topic, []).append(number)
-    end = struct.pack(">qq", 1, 2)
+    end = struct.pack(">qq", record.updated_ms, 2)
     if version == 0:
         rows = [
             struct.pack(">h", len(topic))
@@ -80,23 +81,24 @@ def test_a_record_that_is_cut_off_is_refused(record, version, data):
 
 def test_other_records_are_left_out():
     """A deletion and a key of another kind are left out."""
-    record = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PARTITION}))
+    record = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PARTITION}), 1)
     assert decode(key("a"), None) is None
     assert decode(b"\0\1" + key("a")[2:], value(record, 1)) is None
 
 
 def test_an_unknown_version_is_refused():
     """A record that cannot be read might be that of an active transaction."""
-    record = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PARTITION}))
+    record = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PARTITION}), 1)
     with pytest.raises(ValueError, match="version 2"):
         decode(key("a"), b"\0\2" + value(record, 1)[2:])
 
 
 def history(
-    *steps: tuple[int, TransactionState, tuple[TopicPartition, ...]], producer_id: int = 7
+    *steps: tuple[int, TransactionState, tuple[TopicPartition, ...]], producer_id: int = 7, updated_ms: int = 0
 ) -> TransactionHistory:
     first, *rest = [
-        TransactionRecord("t", producer_id, epoch, state, frozenset(partitions)) for epoch, state, partitions in steps
+        TransactionRecord("t", producer_id, epoch, state, frozenset(partitions), updated_ms)
+        for epoch, state, partitions in steps
     ]
     built = TransactionHistory(first)
     for later in rest:
@@ -156,4 +158,35 @@ def test_a_forgotten_decision_is_not_guessed(transactions):
 )
 def test_a_transaction_is_active_on_the_partitions_of_its_last_record(last, partitions, active):
     """Only the last record counts, and only while it is ongoing or prepared."""
-    assert history((0, TransactionState.ONGOING, (PARTITION,)), (0, last, partitions)).is_active(PARTITION) == active
+    transactions = history((0, TransactionState.ONGOING, (PARTITION,)), (0, last, partitions))
+    assert transactions.is_active(PARTITION, 60_000) == active
+
+
+@pytest.mark.parametrize(
+    ("last", "active"),
+    [
+        (TransactionState.ONGOING, True),
+        (TransactionState.PREPARE_COMMIT, False),
+        (TransactionState.PREPARE_ABORT, False),
+        (TransactionState.PREPARE_EPOCH_FENCE, True),
+    ],
+)
+def test_a_transaction_that_stays_decided_for_more_than_a_minute_hangs(last, active):
+    """A coordinator ends what it has decided soon or never; a producer may take as long as its timeout lets it."""
+    transactions = history((0, TransactionState.ONGOING, (PARTITION,)), (0, last, (PARTITION,)), updated_ms=1_000)
+    assert transactions.is_active(PARTITION, 61_000)
+    assert transactions.is_active(PARTITION, 61_001) == active
+
+
+def test_a_recorded_transaction_without_two_of_its_markers_is_ended_as_decided():
+    """The bytes of a PrepareCommit on three topics, the last record of its producer: two minutes later it hangs."""
+    partitions = frozenset({TopicPartition(topic, 0) for topic in ("verdicts", "pages.unique", "dedup.offsets")})
+    begun = TransactionRecord("s.decide.1", 1017, 3, TransactionState.ONGOING, partitions, 1_790_000_000_000)
+    decided = TransactionRecord("s.decide.1", 1017, 3, TransactionState.PREPARE_COMMIT, partitions, 1_790_000_001_000)
+    first, last = (decode(key("s.decide.1"), value(record, 1)) for record in (begun, decided))
+    transactions = TransactionHistory(first)
+    transactions.add(last)
+    for partition in partitions:
+        assert transactions.is_active(partition, 1_790_000_002_000)
+        assert not transactions.is_active(partition, 1_790_000_121_000)
+        assert transactions.outcome(partition, 1017, 3) == (TransactionOutcome.COMMIT, 3)
