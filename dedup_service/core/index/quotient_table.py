@@ -247,8 +247,8 @@ class QuotientTable:
         more = int(before[(prefix + 1) << shift] - before[prefix << shift])
         if more * _STEP <= used:
             return
-        columns = _scratch(used)
-        count = read_in_order(_address(segment), self.address, *columns[:4])
+        columns = scratch()
+        count = read_in_order(_address(segment), self.address, *columns)
         if not self._fill(segment, count, columns, used + more, 1):
             first = len(self._segments)
             self._split(segment, count, columns)
