@@ -28,7 +28,7 @@ from typing import Any
 
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.url import DEFAULT_PORTS
-from dedup_service.runtime.embedded.journal_reader import name_hash, name_of, stored_text, text_of
+from dedup_service.runtime.embedded.journal_reader import Text, name_hash, name_of, stored_text, text_of
 from dedup_service.runtime.embedded.texts import TextStore
 
 __all__ = ["ERASED", "Erased", "erase_evidence", "erase_mentions", "erase_visits", "take_noted"]
@@ -97,7 +97,7 @@ def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Era
     """Erase what other pages say of erased ones, in the open transaction, and visits by claim; read the whole log."""
     stored = {stored_text(name) for name in erased.names}
     in_reason = _mention_of(erased.names)
-    changes: list[tuple[str, str | None, int]] = []
+    changes: list[tuple[str, Text, int]] = []
     by_claim: set[int] = set()
     copies: set[int] = set()
     rows = connection.execute(_MENTIONING)
@@ -114,7 +114,7 @@ def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Era
             if replaced in stored:
                 changes.append((_SET_REPLACED, ERASED, sequence))
             if reason and (cleaned := in_reason.sub(ERASED, text_of(reason))) != text_of(reason):
-                changes.append((_SET_REASON, cleaned, sequence))
+                changes.append((_SET_REASON, stored_text(cleaned), sequence))
     for statement, value, sequence in changes:
         connection.execute(statement, (value, sequence))
     of_copies = sum(texts.drop(copy) for copy in sorted(copies))

@@ -72,6 +72,7 @@ from dedup_service.runtime.embedded.journal_reader import (
     name_hash,
     name_rows,
     page_row,
+    stored_text,
 )
 from dedup_service.runtime.embedded.texts import TextStore
 
@@ -328,7 +329,7 @@ class Journal:
         erase: also what else is known of its visits; return what that was.
         """
         with self.database.transaction() as connection:
-            connection.execute(_INSERT_RETRACTION, (self.sequence + 1, target, reason))
+            connection.execute(_INSERT_RETRACTION, (self.sequence + 1, target, stored_text(reason)))
             if erase:
                 erased = erase_visits(connection, self.texts, target)
             else:

@@ -32,6 +32,7 @@ __all__ = [
     "DecidedPage",
     "JournalReader",
     "JournalRecord",
+    "Text",
     "evidence_row",
     "keep_of",
     "name_hash",
@@ -65,6 +66,7 @@ _NAMED = f"name CROSS JOIN {VERDICTS}"  # CROSS JOIN: SQLite keeps this order, s
 _KINDS = frozenset(kind.value for kind in VerdictKind)
 
 Text = str | bytes | None
+"""The stored form of a string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         verdict.distance.words,
         verdict.distance.body,
         verdict.score,
-        verdict.reason,
+        stored_text(verdict.reason),
         signed(fingerprint.words),
         signed(fingerprint.body),
         signed(decided.prepared.body_hash),
@@ -168,7 +170,7 @@ def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
         duplicate_of_url=original_page_url,
         distance=Distance(words=words, body=body),
         score=score,
-        reason=reason,
+        reason=None if reason is None else text_of(reason),
     )
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.embedded.database import Database, StateDamagedError
 from dedup_service.runtime.embedded.journal import open_header
@@ -73,6 +75,24 @@ def test_a_verdict_survives_the_database(verdict: Verdict, canonical_url: str, t
     database.close()
     assert row is not None
     assert verdict_of(row, "s") == verdict
+
+
+def test_a_reason_that_names_a_page_of_any_name_is_stored(tmp_path: Path) -> None:
+    """A lone surrogate in an id does not stop the stream, and taking the page down erases it from the reason."""
+    rule = replace(rule_for(), guards=Guards(max_pages=1))
+    state = State(tmp_path, SPACE_ID, SPACE, rule)
+    pages = [prepared(f"https://{number}.example/1", 1) for number in range(5)]
+    first = replace(pages[0], page=replace(pages[0].page, id="the first \ud800"))
+    verdict = state.decide([(page, None) for page in (first, *pages[1:])])[-1]
+    assert verdict.kind is VerdictKind.UNDECIDED
+    assert verdict.reason is not None
+    assert "the first \ud800" in verdict.reason
+    assert state.journal.log.verdict_at(verdict.sequence) == verdict
+    state.retract("https://0.example/1", "\ud800 asked for it")
+    after = state.journal.log.verdict_at(verdict.sequence).reason
+    assert after is not None
+    assert "the first" not in after
+    state.close()
 
 
 def test_a_verdict_that_was_never_written_is_damage(tmp_path: Path) -> None:
