@@ -3,12 +3,18 @@
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
+from numba.core.errors import TypingError
 
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating
+
+Numbers = npt.NDArray[np.int64]
 
 SOURCE = "def doubled(x):\n    return 2 * x\n"
 
@@ -92,3 +98,63 @@ def test_machine_code_is_outdated_when_what_it_was_made_of_is_another_one(tmp_pa
     assert [run(), run()] == ["16 0", "16 1"]
     (tmp_path / "steps.py").write_text(STEPS.replace("min(x, LIMIT)", "max(x, LIMIT)"))
     assert [run(), run()] == ["202 0", "202 1"]
+
+
+def _doubled(numbers: Numbers) -> Numbers:
+    return numbers * 2
+
+
+_doubled_step = kernel_inline_allocating(_doubled)
+
+
+def _sum_of_doubled(numbers: Numbers) -> int:
+    return int(_doubled_step(numbers)[0])
+
+
+def _pair(numbers: Numbers) -> tuple[int, Numbers]:
+    return 1, numbers
+
+
+def _first_of_new(numbers: Numbers) -> int:
+    return int(np.zeros(1, np.int64)[0] + numbers[0])
+
+
+@pytest.mark.parametrize("step", [_doubled, _sum_of_doubled, _pair])
+def test_a_step_that_gets_an_array_must_say_so(step: Callable[[Numbers], object]) -> None:
+    """Steps count no references: nobody would free an array that one gets, and its caller would free it too often."""
+    with pytest.raises(TypeError, match=r"gets an array from \w+: kernel_inline_allocating"):
+        kernel_inline(step)
+
+
+def test_a_step_that_makes_an_array_is_not_compiled() -> None:
+    """The memory of an array is counted."""
+    step = kernel_inline(_first_of_new)
+    whole = kernel(function_calling(step))
+    with pytest.raises(TypingError, match="Only accept returning of array passed into the function"):
+        whole(np.ones(1, np.int64))
+
+
+def test_steps_leave_the_references_of_arrays_as_they_were() -> None:
+    """An array that went through a step as a view is freed when Python lets it go, and not before."""
+    whole = kernel(function_calling(kernel_inline(_last_of_view)))
+    numbers = np.arange(100_000)
+    held = sys.getrefcount(numbers)
+    assert [whole(numbers) for _ in range(100)] == [99_999] * 100
+    assert sys.getrefcount(numbers) == held
+    gone = weakref.ref(numbers)
+    del numbers
+    assert gone() is None
+
+
+def _last_of_view(numbers: Numbers) -> int:
+    later = numbers[1:]
+    return int(later[len(later) - 1])
+
+
+def function_calling(step: Callable[[Numbers], int]) -> Callable[[Numbers], int]:
+    """Return a function that only calls a step."""
+
+    def whole(numbers: Numbers) -> int:
+        return step(numbers)
+
+    return whole

@@ -30,7 +30,7 @@ import numpy.typing as npt
 import xxhash
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.kernels import kernel, kernel_inline, prefetch
+from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating, prefetch
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["MAX_SETS", "PROTECTED", "REGIONS", "TITLES", "WAYS", "HostText", "LearnedPages", "title_hash"]
@@ -297,7 +297,7 @@ def _unpacked(state: bytes) -> list[Slots]:
     )
 
 
-@kernel_inline
+@kernel_inline_allocating
 def _keys_of(host: np.uint64, sentences: npt.NDArray[np.uint32], slots: Slots) -> npt.NDArray[np.uint64]:
     """Return the key of each sentence uint32[n] of a host, uint64[n], and fetch its set into the cache."""
     keys = np.empty(len(sentences), np.uint64)

@@ -15,7 +15,7 @@ from dedup_service.core.decision.matching import CONTAINED, MIN_LENGTH_RATIO
 from dedup_service.core.evidence.overlap import screened
 from dedup_service.core.evidence.packed import header_of, read_sentences, read_terms
 from dedup_service.core.evidence.quantities import DISTANT, FOUND, QUANTITIES, pair_quantities, shared_values
-from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
+from dedup_service.core.kernels import kernel_inline, kernel_inline_allocating, long_kernel, popcount
 from dedup_service.core.rules.compiled_rows import NO_ROW, first_holding
 from dedup_service.core.rules.match_row import LONG
 
@@ -230,7 +230,7 @@ def run_pages(  # noqa: C901, PLR0912 - one loop
     return STOPPED
 
 
-@kernel_inline
+@kernel_inline_allocating
 def find_equal(
     page: int,
     facts: Integers,
@@ -278,7 +278,7 @@ def find_equal(
     return 1
 
 
-@kernel_inline
+@kernel_inline_allocating
 def compare_page(
     page: int,
     facts: Integers,
@@ -469,7 +469,7 @@ def distance_of(facts: Integers, page: int, pool_facts: Integers, place: int, fi
     return np.inf if bits < 0 else float(bits)
 
 
-@kernel_inline
+@kernel_inline_allocating
 def title_relation(packed: npt.NDArray[np.uint8], kept: npt.NDArray[np.uint8], samples: npt.NDArray[np.uint32]) -> int:
     """Return whether `guard_tracker.same_title` holds of two pieces of packed evidence: 1 or 0; -1 if it is not known.
 

@@ -12,7 +12,7 @@ permutation hashing", NIPS 2012 (one hash function, divided into parts).
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel, kernel_inline
+from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating
 from dedup_service.core.splitmix import mix64_in_kernel
 
 __all__ = ["LEVELS", "MAX_LEVELS", "PARTS", "min_hash_keys", "packed_keys", "packed_rows", "unpacked_keys"]
@@ -62,7 +62,7 @@ def _key(value: np.uint64) -> np.uint64:
     return max((value << _S3) >> _S32, np.uint64(1))
 
 
-@kernel_inline
+@kernel_inline_allocating
 def _below(values: npt.NDArray[np.uint64], bound: np.uint64) -> npt.NDArray[np.uint64]:
     """Return the mixed hashes whose keys are below a bound. There are no branches, since none could be predicted."""
     kept = np.empty(len(values), dtype=np.uint64)

@@ -23,7 +23,7 @@ from dedup_service.core.evidence.packed import (
     sketch_difference,
 )
 from dedup_service.core.evidence.sketch import BINS
-from dedup_service.core.kernels import kernel_inline
+from dedup_service.core.kernels import kernel_inline, kernel_inline_allocating
 
 __all__ = ["DISTANT", "FOUND", "QUANTITIES", "UNREADABLE", "pair_quantities"]
 
@@ -82,7 +82,7 @@ Header = npt.NDArray[np.int64]
 Sample = npt.NDArray[np.uint32]
 
 
-@kernel_inline
+@kernel_inline_allocating
 def pair_quantities(
     one: Packed,
     other: Packed,
@@ -242,7 +242,7 @@ def shared_values(ours: Sample, theirs: Sample, end: np.uint32, common: Sample) 
     return one, other, both
 
 
-@kernel_inline
+@kernel_inline_allocating
 def shared_numbers(ours: Sample, theirs: Sample, end: np.uint32) -> tuple[int, int, int]:
     """Return of two samples of numbers up to `end` how many different ones the smaller has, and both; and conflicts.
 

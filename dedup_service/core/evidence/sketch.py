@@ -13,7 +13,7 @@ hashing", WWW 2010.
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel, kernel_inline
+from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["BINS", "SKETCH_BYTES", "estimated_jaccard", "sketch"]
@@ -49,7 +49,7 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
     return bits
 
 
-@kernel_inline
+@kernel_inline_allocating
 def _fill_by_rounds(shingles: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> bool:
     """Fill bins with hash values in BINS rounds at most, and return whether none is empty: uint64[BINS].
 

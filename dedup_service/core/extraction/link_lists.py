@@ -9,7 +9,7 @@ them.
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel, kernel_inline
+from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating
 
 __all__ = ["BLOCK", "LINK", "MAX_DEPTH", "SEPARATOR", "removable"]
 
@@ -50,7 +50,7 @@ def removable(children: Numbers, kinds: Numbers, before: Numbers, after: Numbers
     return _outermost(removed, parents)
 
 
-@kernel_inline
+@kernel_inline_allocating
 def _parents(children: Numbers) -> tuple[Numbers, Numbers]:
     """Return the row of each element's parent (of the root: 0) and the number of elements around it."""
     size = len(children)
@@ -76,7 +76,7 @@ def _is_removable(kind: int, text: int, linked: int, links: int, run: int) -> bo
     return linked > (LINK_SHARE if run < SENTENCE_LENGTH else FARM_SHARE) * text
 
 
-@kernel_inline
+@kernel_inline_allocating
 def _outermost(removed: npt.NDArray[np.bool_], parents: Numbers) -> Numbers:
     """Return the rows that are removed and have no removed element around them."""
     rows = np.empty(len(parents), dtype=np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.hash_table import EMPTY
-from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, prefetch
+from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating, long_kernel, prefetch
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.segmentation import PageSegments, Segments
 
@@ -354,7 +354,7 @@ def is_any_at(hashes: Hashes, start: int, end: int, phrases: Hashes) -> bool:
     return False
 
 
-@kernel_inline
+@kernel_inline_allocating
 def in_marked_sentences(slots: Slots, known: Known, body: int, phrases: Slots) -> npt.NDArray[np.bool_]:
     """Return which segments, without ends, are in a sentence of the body with a marker: bool[n]."""
     inside = np.zeros(len(slots), dtype=np.bool_)

@@ -32,7 +32,15 @@ from dedup_service.core.index.block_quarters import (
     word_of,
     word_radius,
 )
-from dedup_service.core.kernels import kernel, kernel_inline, load32, long_kernel, popcount, prefetch_address
+from dedup_service.core.kernels import (
+    kernel,
+    kernel_inline,
+    kernel_inline_allocating,
+    load32,
+    long_kernel,
+    popcount,
+    prefetch_address,
+)
 
 __all__ = ["SCRATCH", "probe_quarters", "probe_quarters_few"]
 
@@ -171,7 +179,7 @@ def report_hits(
     return found
 
 
-@kernel_inline
+@kernel_inline_allocating
 def parts_of(scratch: Integers) -> tuple[Integers, Integers, Integers, Integers]:
     """Return lines, metas, hits and ends of hits, which share the scratch memory."""
     lines, metas = _RING * _TABLES * _LINES, _RING * _TABLES

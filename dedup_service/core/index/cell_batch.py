@@ -43,7 +43,15 @@ from dedup_service.core.index.quotient_segment import (
     value_at,
 )
 from dedup_service.core.index.row_words import word_address
-from dedup_service.core.kernels import kernel_inline, load64, long_kernel, popcount, prefetch_address, store64
+from dedup_service.core.kernels import (
+    kernel_inline,
+    kernel_inline_allocating,
+    load64,
+    long_kernel,
+    popcount,
+    prefetch_address,
+    store64,
+)
 
 __all__ = [
     "BATCH_PROGRESS",
@@ -217,7 +225,7 @@ def collect_all(keys: npt.NDArray[np.uint32], cells: int, found: npt.NDArray[np.
     return count
 
 
-@kernel_inline
+@kernel_inline_allocating
 def sort_few(found: npt.NDArray[np.int64], count: int) -> None:
     """Sort the first `count` numbers; in a few of them, inserting one after another is several times as fast."""
     if count > _FEW:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.hash_table import EMPTY, table_size
-from dedup_service.core.kernels import kernel, kernel_inline
+from dedup_service.core.kernels import kernel, kernel_inline_allocating
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["distinct_ngrams"]
@@ -41,7 +41,7 @@ def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.u
     return hashes[:distinct]
 
 
-@kernel_inline
+@kernel_inline_allocating
 def _ngram_hashes(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
     """Return the hashes of all n-grams of letters uint32[m]: uint64[m - n + 1]. The compiler vectorises each loop."""
     count = max(len(letters) - n + 1, 0)

@@ -16,7 +16,7 @@ Source: https://github.com/fxsjy/jieba (`Tokenizer.cut`, `finalseg.cut`)
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel_inline, long_kernel, prefetch
+from dedup_service.core.kernels import kernel_inline, kernel_inline_allocating, long_kernel, prefetch
 from dedup_service.core.text.segmentation.jieba_model import END, ModelArrays, is_han
 from dedup_service.core.text.segmentation.trie import NO_NODE, child, child_place, if_reached, value_in, value_of
 
@@ -70,7 +70,7 @@ def word_ends(
     return ends[:found], first, of_body
 
 
-@kernel_inline
+@kernel_inline_allocating
 def marked_ends(points: Points, model: ModelArrays) -> _Marks:
     """Return 1 for the last code point of each word or piece of a text, else 0: uint8[n]."""
     size = len(points)
@@ -85,7 +85,7 @@ def marked_ends(points: Points, model: ModelArrays) -> _Marks:
     return marks
 
 
-@kernel_inline
+@kernel_inline_allocating
 def codes_of(points: Points, of_points: _Codes) -> _Codes:
     """Return the codes of a text, 0 for what is no letter and for _AHEAD places behind the end."""
     codes = np.zeros(len(points) + _AHEAD, np.uint16)
@@ -127,7 +127,7 @@ def look_up(codes: _Codes, size: int, model: ModelArrays, twos: _Nodes, threes: 
         prefetch(nodes, child_place(word, int(np.int64(codes[np.uint64(at + 3)]))) & reached)
 
 
-@kernel_inline
+@kernel_inline_allocating
 def best_path(
     codes: _Codes, size: int, model: ModelArrays, threes: _Nodes, logs: _Logs, lengths: npt.NDArray[np.int64]
 ) -> None:
@@ -162,7 +162,7 @@ def best_path(
         first, second, third = best, first, second
 
 
-@kernel_inline
+@kernel_inline_allocating
 def cut_path(
     points: Points,
     codes: _Codes,
