@@ -79,7 +79,7 @@ def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, 
         index.add(first, stored[first : first + FILL])
         pause = max(pause, time.perf_counter() - begin)
     size_bytes = float(index.size_bytes() or resident_bytes() - before)
-    if size_bytes < 8 * len(stored):  # it used memory that the process had already
+    if size_bytes < 16 * len(stored):  # fewer than a fingerprint and a number: it used memory that was there already
         size_bytes = float("nan")
     walls, spent, found, planted, number = [], 0.0, 0, 0, len(stored)
     while spent < seconds and number < len(stored) * 3 // 2:
