@@ -8,7 +8,7 @@ nothing fails.
 `kernel_inline` marks a step of a kernel: it is compiled into every kernel that calls it, and Python never
 calls it. Without inlining, each step would count references to every array that it is given, which costs
 more than the step (measured: probes take 1.5 to 2.2 times as long). Inlined steps would still count them, since numba
-finds only some of the pairs that cancel out; so they are compiled without (an insertion into the block index: 160 → 50
+finds only some of the pairs that cancel out; so they are compiled without (an insertion into the block index: 180 → 52
 ns). A step that makes arrays is a `kernel_inline_allocating`. Only kernels are cached on disk, with
 their steps and the constants of these inside. numba compares the file of a kernel alone; here its cache is also of no
 use when a step, a kernel or a constant that it reaches was another one, in whatever file. Otherwise a checkout that is

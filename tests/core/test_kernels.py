@@ -77,7 +77,7 @@ print(loop(100), sum(loop.stats.cache_hits.values()))
 
 
 def test_machine_code_is_outdated_when_what_it_was_made_of_is_another_one(tmp_path: Path) -> None:
-    """An update of a checkout changes steps, intrinsics and constants, and not the files of the kernels with them."""
+    """An update changes steps, their options, intrinsics and constants, and not the files of the kernels with them."""
 
     def run() -> str:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": ""}
@@ -97,6 +97,9 @@ def test_machine_code_is_outdated_when_what_it_was_made_of_is_another_one(tmp_pa
     (tmp_path / "steps.py").write_text(STEPS.replace("builder.add", "builder.sub"))
     assert [run(), run()] == ["16 0", "16 1"]
     (tmp_path / "steps.py").write_text(STEPS.replace("min(x, LIMIT)", "max(x, LIMIT)"))
+    assert [run(), run()] == ["202 0", "202 1"]
+    counted = STEPS.replace("min(x, LIMIT)", "max(x, LIMIT)").replace("kernel_inline", "kernel_inline_allocating")
+    (tmp_path / "steps.py").write_text(counted)
     assert [run(), run()] == ["202 0", "202 1"]
 
 
