@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-CHUNK, BATCH, WARM_CHUNKS = 500, 256, 8  # the batch is that of `filter`
+CHUNK, BATCH, WARM_CHUNKS = 512, 512, 8  # the batch is that of `filter`
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -310,17 +310,17 @@ class _Chunk:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of the arrays."""
-        arrays: Sequence[npt.NDArray[Any]] = (self.rows, self._offsets, self._starts, self._alive, self._evidence)
-        return sum(array.nbytes for array in arrays)
+        """Memory of the arrays, as far as they are used: the system provides the rest with its first use."""
+        arrays: Sequence[npt.NDArray[Any]] = (self.rows, self._offsets, self._starts, self._alive)
+        return self._evidence_size + sum(self._size * array.itemsize for array in arrays)
 
     def append(self, offset: int, rows: Rows, evidence: bytes) -> None:
         """Append rows, the first of them at `offset`."""
         start, sizes = self._size, rows["evidence_bytes"].astype(np.int64)
-        self.rows = _extended(self.rows, start, rows)
-        self._offsets = _extended(self._offsets, start, np.arange(offset, offset + len(rows)))
-        self._starts = _extended(self._starts, start, np.cumsum(sizes) - sizes + self._evidence_size)
-        self._alive = _extended(self._alive, start, np.ones(len(rows), np.bool_))
+        self.rows = _extended(self.rows, start, rows, CHUNK_ROWS)
+        self._offsets = _extended(self._offsets, start, np.arange(offset, offset + len(rows)), CHUNK_ROWS)
+        self._starts = _extended(self._starts, start, np.cumsum(sizes) - sizes + self._evidence_size, CHUNK_ROWS)
+        self._alive = _extended(self._alive, start, np.ones(len(rows), np.bool_), CHUNK_ROWS)
         self._evidence = _extended(self._evidence, self._evidence_size, np.frombuffer(evidence, np.uint8))
         self._size += len(rows)
         self._evidence_size += len(evidence)
@@ -422,13 +422,18 @@ class _HeldChunk:
         return len(sizes), int(sizes.sum(dtype=np.int64))
 
 
-def _extended(array: npt.NDArray[Any], used: int, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the first `used` rows of `array`, then `more`: in place, or in an array half as large again."""
+def _extended(array: npt.NDArray[Any], used: int, more: npt.NDArray[Any], most: int | None = None) -> npt.NDArray[Any]:
+    """Return the first `used` rows of `array`, then `more`: in place, or in an array of four times the size.
+
+    Growing by halves would copy three times as much; memory that is not used yet is none. most: rows of the largest
+    array that is useful, None without a limit.
+    """
     needed = used + len(more)
     if not len(more):
         return array
     if needed > len(array):
-        grown = np.empty(max(needed + needed // 2, _MIN_ROWS), array.dtype)
+        room = max(4 * needed, _MIN_ROWS)
+        grown = np.empty(room if most is None else max(needed, min(room, most)), array.dtype)
         grown[:used] = array[:used]
         array = grown
     array[used:needed] = more

@@ -24,9 +24,6 @@ SKETCH_BYTES = BINS // 8
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _S53, _S56, _LOW53 = np.uint64(53), np.uint64(56), np.uint64((1 << 53) - 1)
 _BIT = np.uint64(1)
-_FILLED_AFTER = 13 * BINS // 2
-"""Values after which it is worth looking whether a bin is still empty: most sets need 7 to 10 times BINS."""
-
 _PACK = np.uint64(0x0102040810204080)
 """Multiplied by a word of eight bytes that are 0 or 1, gives them as bits of the highest byte."""
 
@@ -53,28 +50,47 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
 def _fill_by_rounds(shingles: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> bool:
     """Fill bins with hash values in BINS rounds at most, and return whether none is empty: uint64[BINS].
 
-    The upper bits of a value choose its bin, so what is stored has the number of the round there: the smallest is of
-    the first round that reached the bin, and further rounds change nothing. There are no branches, since none could
-    be predicted.
+    The upper bits of a value choose its bin. A round fills only bins that were empty when it began, since the smallest
+    value of a bin is of the first round that reached it. There are no branches, since none could be predicted. Most
+    values of later rounds reach bins that are full: those for empty ones are collected first, in a loop that writes to
+    no place that it reads.
     """
-    values = np.empty(len(shingles), dtype=np.uint64)
+    values, chosen = np.empty(len(shingles), dtype=np.uint64), np.empty(len(shingles) + 1, dtype=np.uint64)
+    is_empty = np.empty(BINS, dtype=np.uint8)
+    empty = BINS
     seed = np.uint64(0)
     for number in range(BINS):
         seed += GAMMA
         for i in range(len(shingles)):  # a loop of its own, which the compiler vectorises
             values[i] = mix64_in_kernel(shingles[i] + seed)
-        of_round = np.uint64(number) << _S53
-        for i in range(len(shingles)):
-            value = values[np.uint64(i)]
-            place = value >> _S53
-            minima[place] = min(minima[place], (value & _LOW53) | of_round)
-        if (number + 1) * len(shingles) >= _FILLED_AFTER:
+        if number == 0:
+            for i in range(len(shingles)):
+                put_smallest(minima, values[np.uint64(i)])
             empty = 0
             for i in range(BINS):
+                is_empty[i] = minima[i] == _EMPTY
                 empty += minima[i] == _EMPTY
-            if empty == 0:
-                return True
+        else:
+            count = np.uint64(0)
+            for i in range(len(shingles)):
+                value = values[np.uint64(i)]
+                chosen[count] = value
+                count += np.uint64(is_empty[value >> _S53])
+            for i in range(count):
+                place = chosen[np.uint64(i)] >> _S53
+                put_smallest(minima, chosen[np.uint64(i)])
+                empty -= int(is_empty[place])
+                is_empty[place] = 0
+        if empty == 0:
+            return True
     return False
+
+
+@kernel_inline
+def put_smallest(minima: npt.NDArray[np.uint64], value: np.uint64) -> None:
+    """Put a value into its bin unless a smaller one is there."""
+    place = value >> _S53
+    minima[place] = min(minima[place], value & _LOW53)
 
 
 @kernel_inline

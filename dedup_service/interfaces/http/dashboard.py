@@ -59,7 +59,7 @@ class EmbeddedDashboard:
     ) -> Iterator[HttpServer]:
         """Serve the dashboard of `dedup` during the block.
 
-        pool: returns the state of the worker processes, or None without any. option: the option that the
+        pool: returns the state of the workers, or None without any. option: the option that the
         ConfigurationError names if the port is taken.
         """
         view = view_of(dedup)

@@ -9,8 +9,10 @@ be used from any thread, one at a time: its owner holds the lock.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +26,7 @@ __all__ = [
     "StateDamagedError",
     "StateFullError",
     "StateInUseError",
+    "insert_rows",
     "translated",
 ]
 
@@ -85,7 +88,30 @@ _CACHE_KIB = 8 * 1024
 VACUUM_SHARE = 20
 """A file of which less than one page in so many is free is left as it is: writing it costs more than that gives."""
 
+_ROWS = 64, 8, 1
+"""Rows of one INSERT, the largest first; the variables of 64 rows are far below SQLite's limit of 32,766."""
+
 _BUSY_TIMEOUT_MS = 5000  # a program that copies the file may delay a commit
+
+
+def insert_rows(connection: sqlite3.Connection, insert: str, row: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Insert rows, many in a statement. insert: the statement up to VALUES. row: one with its variables, "(?, ?)".
+
+    `executemany` gives the interpreter lock up for each row, and takes it back from threads that prepare pages: 18 µs a
+    page of a batch where this takes 10, and 8 and 7 where no other thread runs.
+    """
+    left = [*rows]
+    start = 0
+    for count in _ROWS:
+        while len(left) - start >= count:
+            values = tuple(chain.from_iterable(left[start : start + count]))
+            connection.execute(_insertion(insert, row, count), values)
+            start += count
+
+
+@cache
+def _insertion(insert: str, row: str, count: int) -> str:
+    return f"{insert} VALUES {', '.join([row] * count)}"
 
 
 class Database:

@@ -60,7 +60,7 @@ from typing import Any
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
-from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
+from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError, insert_rows
 from dedup_service.runtime.embedded.erasure import Erased, erase_evidence, erase_mentions, erase_visits, take_noted
 from dedup_service.runtime.embedded.journal_reader import (
     INSERT_EVIDENCE,
@@ -311,9 +311,9 @@ class Journal:
                 connection.execute(_INSERT_TIME, (self.sequence, expiry.minute, self.expired_up_to))
             if hour is not None and hour != self._hour:
                 connection.execute(_INSERT_HOUR, (hour, self.sequence))
-            connection.executemany(INSERT_PAGE, map(page_row, batch))
-            connection.executemany(INSERT_EVIDENCE, self._evidence_rows(batch))
-            connection.executemany(INSERT_NAME, (row for decided in batch for row in name_rows(decided)))
+            insert_rows(connection, *INSERT_PAGE, map(page_row, batch))
+            insert_rows(connection, *INSERT_EVIDENCE, self._evidence_rows(batch))
+            insert_rows(connection, *INSERT_NAME, (row for decided in batch for row in name_rows(decided)))
             changes["text_bytes"] = self.texts.add(
                 (decided.decision.verdict.sequence, decided.prepared.page.text) for decided in batch
             )
@@ -336,7 +336,7 @@ class Journal:
                 erased = Erased(text_bytes=self.texts.drop(target))
             change_counters(connection, Counter(entries=-1, text_bytes=erased.text_bytes))
             names = [(name_hash(name), self.sequence + 1) for name in erased.names]
-            connection.executemany(INSERT_NAME, names)  # who asks for the page again is told of the retraction
+            insert_rows(connection, *INSERT_NAME, names)  # who asks for the page again is told of the retraction
         self.sequence += 1
         self.entries -= 1
         return erased

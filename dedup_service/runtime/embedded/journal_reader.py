@@ -50,9 +50,9 @@ _COLUMNS = (
     "original_id, original_url"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
-INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS}) VALUES ('page', {_VALUES})"  # noqa: S608 - our own column names
-INSERT_EVIDENCE = "INSERT INTO evidence VALUES (?, ?, ?)"
-INSERT_NAME = "INSERT OR IGNORE INTO name VALUES (?, ?)"
+INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS})", f"('page', {_VALUES})"
+INSERT_EVIDENCE = "INSERT INTO evidence", "(?, ?, ?)"
+INSERT_NAME = "INSERT OR IGNORE INTO name", "(?, ?)"
 """The row of a name: `name_hash`, sequence."""
 VERDICT_COLUMNS = (
     "page.sequence, page.id, page.url, page.verdict, "

@@ -71,6 +71,10 @@ class HtmlFile:
         name = self.relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return page_at(extract(self.raw, None), self.url, name)
 
+    def text_page(self) -> Page | None:
+        """Return None: its text has to be extracted."""
+        return None
+
     def unread(self) -> Page:
         """Return the page without its content; RecordError if the file could not be read."""
         return self.page(lambda _html, _declared: Extraction())

@@ -35,10 +35,14 @@ __all__ = [
     "page_in_json",
     "read_json_lines",
     "read_lines",
+    "text_page_in_json",
 ]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK_BYTES = 2**20
+
+SMALL_BYTES = 1 << 16
+"""Of a line that is read without the limits of a worker: decoding it takes less than a millisecond and a megabyte."""
 
 Wait = Callable[[int], bool]
 """Blocks until the descriptor may have input; returns False to stop the reader."""
@@ -164,6 +168,10 @@ class JsonLine:
             raise RecordError(line_too_long(MAX_RECORD_BYTES))
         return page_in_json(self._json(), extract)
 
+    def text_page(self) -> Page | None:
+        """Return the page if the line is short and has a text, None for others; RecordError as `page`."""
+        return None if self.cut else text_page_in_json(self._json())
+
     def unread(self) -> Page:
         """Return the page with `url` and `id` alone; RecordError as `page`."""
         if self.cut:
@@ -196,6 +204,10 @@ class BrokenLines:
         """Raise RecordError: there is no page."""
         raise RecordError(f"the file cannot be read from here on: {self.problem}")
 
+    def text_page(self) -> Page | None:
+        """Raise RecordError: there is no page."""
+        return self.unread()
+
     def unread(self) -> Page:
         """Raise RecordError: there is no page."""
         raise RecordError(f"the file cannot be read from here on: {self.problem}")
@@ -203,13 +215,31 @@ class BrokenLines:
 
 def page_in_json(raw: bytes, extract: Extract) -> Page:
     """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
-    line = _decode(raw, _decoder)
+    return _page_of(_decode(raw, _decoder), extract)
+
+
+def _page_of(line: PageJson, extract: Extract) -> Page:
     if line.text is not None:
         problem = page_too_large(line.text)
         return _plain(line, text=line.text if problem is None else "", problem=problem)
     if line.html is None:
         return _plain(line, text="", problem="neither text nor html given")
     return _with_metadata(page_at(extract(line.html, None), line.url, line.id or line.url), line)
+
+
+def text_page_in_json(raw: bytes) -> Page | None:
+    """Return the page that the JSON object `raw` describes if that takes little: it is short and has a text or nothing.
+
+    None for others; RecordError if it does not describe a page.
+    """
+    if len(raw) > SMALL_BYTES:
+        return None
+    line = _decode(raw, _decoder)
+    return None if line.text is None and line.html is not None else _page_of(line, _no_html)
+
+
+def _no_html(_html: bytes | str, _declared_encoding: str | None) -> Extraction:
+    raise AssertionError("a line with a text is not extracted")
 
 
 def names_in_json(raw: bytes) -> Page:

@@ -52,6 +52,13 @@ class Record(Protocol):
         """Return the page; RecordError if the record does not describe one."""
         ...
 
+    def text_page(self) -> Page | None:
+        """Return the page if its text is given and the record is small; None if it may take time or memory.
+
+        RecordError as `page`.
+        """
+        ...
+
     def unread(self) -> Page:
         """Return the page with its names alone, read in little time and memory; RecordError as `page`.
 
@@ -90,6 +97,10 @@ class NamedRecord:
     def page(self, extract: Extract) -> Page:
         """Return the page of the record."""
         return self.record.page(extract)
+
+    def text_page(self) -> Page | None:
+        """Return the page of the record if its text is given and it is small."""
+        return self.record.text_page()
 
     def unread(self) -> Page:
         """Return the page of the record with its names alone."""

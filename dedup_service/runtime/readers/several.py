@@ -48,6 +48,10 @@ class BrokenInput:
         """Raise RecordError: there is no page."""
         raise RecordError(f"the input cannot be read from here on: {self.problem}")
 
+    def text_page(self) -> Page | None:
+        """Raise RecordError: there is no page."""
+        return self.unread()
+
     def unread(self) -> Page:
         """Raise RecordError: there is no page."""
         raise RecordError(f"the input cannot be read from here on: {self.problem}")

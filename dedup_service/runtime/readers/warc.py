@@ -102,6 +102,10 @@ class WarcRecord:
         name = record.rec_headers.get_header("WARC-Record-ID") or url
         return page_at(extract(body, headers.get_header("Content-Type") or ""), url, name)
 
+    def text_page(self) -> Page | None:
+        """Return None: its body has to be decoded and its text extracted."""
+        return None
+
     def unread(self) -> Page:
         """Return the page that the headers of the record name; its body is not decoded. RecordError as `page`."""
         if (problem := record_too_large(self.size_bytes)) is not None:
@@ -143,6 +147,10 @@ class BrokenWarc:
     def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
         """Raise RecordError: there is no page."""
         raise RecordError(f"the file cannot be read here: {self.problem}")
+
+    def text_page(self) -> Page | None:
+        """Raise RecordError: there is no page."""
+        return self.unread()
 
     def unread(self) -> Page:
         """Raise RecordError: there is no page."""

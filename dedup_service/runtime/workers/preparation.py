@@ -1,11 +1,13 @@
-"""Prepare records as pages in worker processes: the part of a run that takes the time.
+"""Prepare records as pages in workers: the part of a run that takes the time.
 
 Goal: decode JSON, extract, segment and fingerprint the records of a batch.
 How: `Preparer.submit` takes a batch and returns a future; `submit_ahead` keeps several batches in progress and yields
-the answers in order. The processes are those of `runtime.workers.pool`: a page that kills its worker, or takes too long
+the answers in order. The workers are those of `runtime.workers.pool`. Its threads prepare short texts themselves, in
+compiled loops that give up the interpreter lock: nothing is packed for another process (docs/adr/0028). HTML, and texts
+so long that they need limits of time and memory, go to the processes: a page that kills its process, or takes too long
 or too much memory, is `undecided` with that reason. There is at least one worker, because a process cannot end its own
 work on a page and continue.
-Invariant: there is one answer for each record, in the order of the records, whatever the number of processes.
+Invariant: there is one answer for each record, in the order of the records, whatever the number of workers.
 """
 
 from collections import deque
@@ -23,7 +25,7 @@ from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
-from dedup_service.runtime.workers.pool import TOO_LARGE, Pool, PoolState
+from dedup_service.runtime.workers.pool import TOO_LARGE, Light, Pool, PoolState
 from dedup_service.runtime.workers.worker_process import Job, Unfinished
 
 __all__ = [
@@ -46,6 +48,9 @@ CHUNK_RECORDS = 32
 """Records of a task. Handing a task over may wait 5 ms for the interpreter lock of a busy owner; 32 records are 10 to
 300 ms of work."""
 
+TEXTS_TOGETHER = 256
+"""Texts that a thread prepares together: some 15 ms of work, most of it without the interpreter lock."""
+
 MAX_CHARS_TOGETHER = 1 << 14
 """Characters of a page that is prepared together with others, without a time limit of its own: some milliseconds. Those
 of its lists of metadata count, and each member as one more."""
@@ -67,11 +72,12 @@ Answer = PreparedPage | BadRecord
 
 
 class Preparer:
-    """Prepare batches for the space of `choice` in worker processes.
+    """Prepare batches for the space of `choice` in `processes` workers: threads, each with a process if needed.
 
     timeout_s, memory_mb: processor time that a page may use, and MiB of memory beyond what its worker has.
     keep_text: False leaves the main text out of the answers, for callers that do not need it.
     chunk: maximum number of records that a worker gets at once.
+    threads: False gives short texts to the processes, too: for owners that are busy themselves in several threads.
     inline: True works in this process instead, where nothing limits a page: for texts that the caller knows.
     depth: number of batches to keep in progress, for `submit_ahead`.
     """
@@ -86,6 +92,7 @@ class Preparer:
         inline: bool = False,
         keep_text: bool = True,
         chunk: int = CHUNK_RECORDS,
+        threads: bool = True,
     ) -> None:
         self._read = partial(read_record, choice, keep_text=keep_text)
         self._finish = partial(finish_records, choice, keep_text=keep_text)
@@ -94,7 +101,10 @@ class Preparer:
         if not inline:
             ready, preload = partial(get_ready, choice), preload_for(choice)
             job = Job(self._read, ready, timeout_s, memory_mb, preload=preload, finish=self._finish)
-            self._pool = Pool(job, processes, lost=_unjudged, chunk=chunk, ahead=True)
+            texts: Light[Record, Answer] = Light(
+                partial(prepare_texts, choice, keep_text=keep_text), partial(_load, choice), TEXTS_TOGETHER
+            )
+            self._pool = Pool(job, processes, lost=_unjudged, light=texts if threads else None, chunk=chunk, ahead=True)
             self.depth = 3
 
     def __enter__(self) -> Self:
@@ -201,6 +211,25 @@ def finish_records(
         return [_twice(record, lambda page=page: prepared([page])[0]) for record, page in read]  # type: ignore[misc]
 
 
+def prepare_texts(choice: SpaceOptions, records: Sequence[Record], *, keep_text: bool = True) -> list[Answer | None]:
+    """Return the answers to the records that are short texts, None for the others, which need limits."""
+    read = [_short_page(record) for record in records]
+    pages = [(record, page) for record, page in zip(records, read, strict=True) if isinstance(page, Page)]
+    made = iter(finish_records(choice, pages, keep_text=keep_text))
+    return [next(made) if isinstance(page, Page) else page for page in read]
+
+
+def _short_page(record: Record) -> Page | BadRecord | None:
+    """Return the page of a record that is a short text, or why it is none; None for any other record."""
+    try:
+        page = record.text_page()
+    except RecordError as error:
+        return BadRecord(str(error))
+    except Exception:  # a worker will say what is wrong with it
+        return None
+    return page if page is not None and _is_short(page) else None
+
+
 def _without_text(pages: Sequence[PreparedPage], keep_text: bool) -> list[Answer]:
     return list(pages) if keep_text else [replace(page, page=replace(page.page, text="")) for page in pages]
 
@@ -240,6 +269,11 @@ def page_in(record: Record) -> Page | BadRecord:
 def get_ready(choice: SpaceOptions | None) -> None:
     """Load and compile in a worker what the first page would wait for. ConfigurationError if a table is wrong."""
     warm_up()
+    _load(choice)
+
+
+def _load(choice: SpaceOptions | None) -> None:
+    """Load and compile what a text needs."""
     address = "https://a.example/"
     build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
 

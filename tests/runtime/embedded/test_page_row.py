@@ -12,7 +12,7 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
-from dedup_service.runtime.embedded.database import Database, StateDamagedError
+from dedup_service.runtime.embedded.database import Database, StateDamagedError, insert_rows
 from dedup_service.runtime.embedded.journal import open_header
 from dedup_service.runtime.embedded.journal_reader import (
     INSERT_PAGE,
@@ -70,7 +70,7 @@ def test_a_verdict_survives_the_database(verdict: Verdict, canonical_url: str, t
     database = Database(None)
     with database.transaction() as connection:
         open_header(connection, "memory", "s", {}, "{}")
-        connection.executemany(INSERT_PAGE, map(page_row, pages))
+        insert_rows(connection, *INSERT_PAGE, map(page_row, pages))
     row = database.first(f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record = ?", b"r")
     database.close()
     assert row is not None

@@ -38,6 +38,10 @@ class Telling:
         """Extract something, and tell where."""
         return page(f"{extract('<p>a text</p>', None).text} {os.getpid()}")
 
+    def text_page(self) -> Page | None:
+        """Return None: it goes to a worker process."""
+        return None
+
     def unread(self) -> Page:
         """Return the page without its text."""
         return page("")

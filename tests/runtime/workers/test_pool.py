@@ -7,16 +7,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.page import Page
 from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.resources import SpaceOptions
-from dedup_service.runtime.workers.pool import Pool
+from dedup_service.runtime.workers.pool import Light, Pool
 from dedup_service.runtime.workers.preparation import Preparer
 from dedup_service.runtime.workers.worker_process import Job, Unfinished, WorkersError
 
@@ -84,6 +87,10 @@ class Sleeping(JsonLine):
     def __init__(self) -> None:
         super().__init__(1, b'{"url": "https://a.example/s", "text": "a text"}')
 
+    def text_page(self) -> Page | None:
+        """Return None: it goes to a worker process."""
+        return None
+
     def __reduce__(self) -> tuple[object, ...]:
         return time.sleep, (3600,)
 
@@ -97,10 +104,11 @@ def pool_of(
     chunk: int = 4,
     ahead: bool = True,
     items_per_worker: int = 100_000,
+    light: Light[object, object] | None = None,
 ) -> Pool[object, object]:
     """A pool that does `work`."""
     job = Job(work, get_ready, timeout_s)
-    return Pool(job, processes, lost=lost, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
+    return Pool(job, processes, lost=lost, light=light, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
 
 
 def children() -> set[int]:
@@ -376,3 +384,74 @@ def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
     with pytest.raises(KeyError):
         fail()
     assert isinstance(answers[0].exception(0), WorkersError)
+
+
+def even_here(items: Sequence[object]) -> list[object | None]:
+    """Answer even numbers with this process; leave the others. A number below 0 fails."""
+    if any(isinstance(item, int) and item < 0 for item in items):
+        raise ValueError("below 0")
+    return [os.getpid() if isinstance(item, int) and item % 2 == 0 else None for item in items]
+
+
+LIGHT: Light[object, object] = Light(even_here, nothing, 3)
+
+
+def test_light_items_alone_start_no_process() -> None:
+    """The threads of the pool do them; the workers count as ready, and nothing waits."""
+    before = children()
+    with closing(pool_of(worker_of, light=LIGHT)) as pool:
+        futures = [pool.submit([*range(0, 2 * count, 2)]) for count in range(20)]
+        assert [future.result(60) for future in futures] == [[os.getpid()] * count for count in range(20)]
+        assert children() == before
+        state = pool.state()
+    assert (state.processes, state.ready, state.waiting, state.deaths) == (2, 2, 0, 0)
+
+
+def test_items_that_are_not_light_are_done_by_processes_in_their_places() -> None:
+    """Each answer is at the place of its item, however both kinds are mixed."""
+    random = Random(7)
+    with closing(pool_of(worker_of, light=LIGHT)) as pool:
+        batches = [[random.randrange(100) for _ in range(random.randrange(40))] for _ in range(30)]
+        futures = [pool.submit(batch) for batch in batches]
+        for batch, future in zip(batches, futures, strict=True):
+            assert [answer == os.getpid() for answer in future.result(60)] == [item % 2 == 0 for item in batch]
+
+
+def test_an_error_over_light_items_is_that_of_their_batch_alone() -> None:
+    """Batches that a thread took together are done one by one then."""
+    gate = threading.Event()
+
+    def waiting(items: Sequence[object]) -> list[object | None]:
+        gate.wait(60)
+        return even_here(items)
+
+    with closing(pool_of(worker_of, 1, light=Light(waiting, nothing, 100))) as pool:
+        futures = [pool.submit([0]), pool.submit([2]), pool.submit([-1]), pool.submit([4])]
+        gate.set()
+        assert [future.result(60) for future in (*futures[:2], futures[3])] == [[os.getpid()]] * 3
+        assert isinstance(futures[2].exception(60), ValueError)
+
+
+def test_an_item_that_is_not_light_and_kills_its_process_costs_itself() -> None:
+    """Light items around it are answered."""
+    with closing(pool_of(obeyed, light=LIGHT)) as pool:
+        answers = pool.submit([0, partial(os._exit, 1), 2, 3]).result(60)
+    assert answers == [os.getpid(), "the worker process died over this page, twice", os.getpid(), 3]
+
+
+def test_closing_ends_light_items_that_wait() -> None:
+    """The one that a thread is doing is answered."""
+    begun, gate = threading.Event(), threading.Event()
+
+    def waiting(items: Sequence[object]) -> list[object | None]:
+        begun.set()
+        gate.wait(60)
+        return even_here(items)
+
+    pool = pool_of(worker_of, 1, light=Light(waiting, refused, 1))
+    first, second = pool.submit([0]), pool.submit([2])
+    begun.wait(60)
+    threading.Timer(0.1, gate.set).start()
+    pool.close()
+    assert first.result(60) == [os.getpid()]
+    assert isinstance(second.exception(60), WorkersError)

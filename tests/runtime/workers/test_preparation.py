@@ -10,7 +10,7 @@ import resource
 import sys
 import zlib
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -19,7 +19,7 @@ from dedup_service.interfaces.cli.commands.filter import filter_command
 from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.readers import Extract, Record
-from dedup_service.runtime.readers.jsonlines import JsonLine
+from dedup_service.runtime.readers.jsonlines import SMALL_BYTES, JsonLine
 from dedup_service.runtime.readers.warc import WarcRecord
 from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.html_workers import HtmlWorkers
@@ -58,6 +58,10 @@ class Killer:
         if os.getpid() != self.parent:
             os._exit(1)
         return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="a text")
+
+    def text_page(self) -> Page | None:
+        """Return None: it goes to a worker process."""
+        return None
 
     def unread(self) -> Page:
         """Return the page without its text."""
@@ -115,6 +119,42 @@ def test_batches_after_a_death_are_prepared() -> None:
     with Preparer(SpaceOptions(), 2) as preparer:
         preparer.submit([Killer(1)]).result()
         assert isinstance(preparer.submit([line(2)]).result()[0], PreparedPage)
+
+
+class Traced(JsonLine):
+    """A line that tells which process read it, as the site that its page names."""
+
+    def page(self, extract: Extract) -> Page:
+        """Return the page with the reading process."""
+        return replace(super().page(extract), site_name=str(os.getpid()))
+
+    def text_page(self) -> Page | None:
+        """Return the page with the reading process, if it is a short text."""
+        page = super().text_page()
+        return None if page is None else replace(page, site_name=str(os.getpid()))
+
+
+@pytest.mark.slow
+def test_short_texts_are_prepared_in_threads_and_all_else_in_processes() -> None:
+    """Without a limit is only what takes little: no HTML, no long text, no long line, no thousands of keywords."""
+    text, long = "some words of a text " * 20, "some words of a text " * (MAX_CHARS_TOGETHER // 20)
+    values: list[dict[str, object]] = [
+        {"text": text},
+        {"text": text, "html": "<p>ignored"},
+        {"text": ""},
+        {},
+        {"html": f"<p>{text}"},
+        {"text": long},
+        {"text": text, "tags": ["a"] * MAX_CHARS_TOGETHER},
+        {"text": text, "more": "x" * SMALL_BYTES},
+    ]
+    lines = [
+        Traced(number, json.dumps({"url": "https://a.example/"} | value).encode())
+        for number, value in enumerate(values)
+    ]
+    with Preparer(SpaceOptions(), 2) as preparer:
+        pages = [answer.page for answer in preparer.submit(lines).result(60) if isinstance(answer, PreparedPage)]
+    assert [page.site_name == str(os.getpid()) for page in pages] == [True] * 4 + [False] * 4
 
 
 class Submissions:
@@ -180,6 +220,10 @@ class Failing:
             raise AttributeError("'Decompressor' object has no attribute 'unused_data'")
         return Page(url="https://a.example/f", canonical_url="https://a.example/f", id="f", text=text)
 
+    def text_page(self) -> Page | None:
+        """Return None: it goes to a worker process."""
+        return None
+
     def unread(self) -> Page:
         """Return the page without its text, or fail."""
         if self.everywhere:
@@ -219,6 +263,10 @@ class Unpreparable:
     def page(self, extract: Extract) -> Page:
         """Return the page."""
         return Page(url="https://a.example/u", canonical_url="", id="u", text="一个网页" * 30, lang=7)  # type: ignore[arg-type]
+
+    def text_page(self) -> Page | None:
+        """Return None: it goes to a worker process."""
+        return None
 
     def unread(self) -> Page:
         """Return the page without its text."""
@@ -262,6 +310,10 @@ class Hungry:
         taken = bytearray(self.mib << 20) if wanted else b""
         text = " ".join(f"word{position}" for position in range(60)) if taken else ""
         return Page(url="https://a.example/h", canonical_url="https://a.example/h", id="h", text=text)
+
+    def text_page(self) -> Page | None:
+        """Return None: it goes to a worker process."""
+        return None
 
     def unread(self) -> Page:
         """Return the page without its text."""
@@ -330,6 +382,10 @@ def test_what_ended_a_worker_is_not_read_again_without_its_limits() -> None:
 
 class EndlessLine(JsonLine):
     """A line on which native code computes indefinitely, in any process but the one that created it."""
+
+    def text_page(self) -> Page | None:
+        """Return None: it goes to a worker process."""
+        return None
 
     def __reduce__(self) -> tuple[object, ...]:
         return sum, (itertools.repeat(1),)

@@ -200,7 +200,7 @@ MAX_MEMORY = click.option(
 )
 """The limit on memory."""
 
-_WORK = "Worker processes that prepare pages (extraction, words, fingerprints)."
+_WORK = "Workers that prepare pages (extraction, words, fingerprints)."
 PROCESSES = click.option(
     "--processes",
     metavar="N",
@@ -232,7 +232,7 @@ PAGE_LIMITS = (
 """The limits of a page."""
 
 WORKERS = (PROCESSES, *PAGE_LIMITS)
-"""The worker processes of a run over files, which ends, and their limits."""
+"""The workers of a run over files, which ends, and their limits."""
 
 SERVICE_WORKERS = (SERVICE_PROCESSES, *PAGE_LIMITS)
 """Those of a service: on how many cores it runs beside others is for its owner to say."""

@@ -24,7 +24,7 @@ from dedup_service.runtime.workers.preparation import Answer, BadRecord, Prepare
 
 __all__ = ["Batch", "VerdictSink", "batches", "iter_prepared", "prepared_by_id", "run"]
 
-BATCH_RECORDS = 256
+BATCH_RECORDS = 512
 BATCH_BYTES = 32 * 2**20
 
 

@@ -107,7 +107,7 @@ export function index(data) {
 
 export function pool(data) {
   fill(byId("pool"), data
-    ? table("Worker processes", [["Processes", NUMBER], ["Ready", NUMBER], ["Busy", NUMBER], ["Pages waiting", NUMBER], ["Died", NUMBER]],
+    ? table("Workers", [["Workers", NUMBER], ["Ready", NUMBER], ["Busy", NUMBER], ["Pages waiting", NUMBER], ["Died", NUMBER]],
       [[count(data.processes), count(data.ready), count(data.busy), count(data.waiting), count(data.deaths)]])
     : note("Pages are prepared in the process itself."));
 }

@@ -39,7 +39,7 @@ from dedup_service.core.size_limits import (
     value_too_large,
 )
 from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
-from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, names_in_json, page_in_json
+from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, names_in_json, page_in_json, text_page_in_json
 from dedup_service.runtime.readers.record import Extract
 
 __all__ = [
@@ -157,6 +157,11 @@ class PageMessage:
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError for an oversized record, a null, not a page in JSON, or long names."""
         return _named(page_in_json(self._json(), extract))
+
+    def text_page(self) -> Page | None:
+        """Return the page if the value is short and has a text, None for others; RecordError as `page`."""
+        page = text_page_in_json(self._json())
+        return None if page is None else _named(page)
 
     def unread(self) -> Page:
         """Return the page with `url` and `id` alone; RecordError as `page`."""

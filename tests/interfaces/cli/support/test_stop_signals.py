@@ -72,11 +72,14 @@ elif sys.argv[1] == "workers":
     from dedup_service.runtime.workers.preparation import Preparer
 
     class Endless(JsonLine):
+        def text_page(self):
+            return None
         def __reduce__(self):
             return sum, (itertools.repeat(1),)
 
     with Interrupt(), Preparer(SpaceOptions()) as preparer:
-        preparer.submit([JsonLine(1, b"")]).result()
+        html = b'{"url": "https://a.example/", "html": "<p>a text"}'
+        preparer.submit([JsonLine(1, html)]).result()
         print(active_children()[0].pid, flush=True)
         preparer.submit([Endless(1, b"")])
         while not preparer.pool_state().busy:
