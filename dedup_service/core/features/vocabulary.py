@@ -159,16 +159,18 @@ class Vocabulary:
         hashes, slots = np.empty(count, np.uint64), np.empty(count, np.int64)
         unknown, phrases = find_segments(segments.points, segments.ends, starts, bodies, self._known, hashes, slots)
         if unknown:
-            self._make_room(unknown)
+            if self._make_room(unknown):
+                slots.fill(-1)
             taken = take_slots(hashes, segments.ends, self._known, unknown, slots)
             text = segments.text
             try:
-                self._fill(taken[0], [text[start:end] for start, end in zip(*taken[1:].tolist(), strict=True)])
+                words = [text[start:end] for start, end in zip(*taken[1:].tolist(), strict=True)]
+                phrases += self._fill(taken[0], words)
             except BaseException:
                 self._empty()  # it has words without facts
                 raise
         begun = _NO_PHRASES
-        if unknown or phrases:
+        if phrases:
             begun = phrase_starts(hashes, slots, starts, bodies, self._known, self._phrases)
         return FoundWords(slots, starts, bodies, begun, self._known, self._high)
 
@@ -180,8 +182,8 @@ class Vocabulary:
     def _empty(self) -> None:
         self._known, self._high, self._count = _slots(_FIRST_SIZE), np.zeros(_FIRST_SIZE, np.uint64), 0
 
-    def _make_room(self, more: int) -> None:
-        """Make the table so large that it is at most half full after `more` words are added."""
+    def _make_room(self, more: int) -> bool:
+        """Make the table so large that it is at most half full after `more` words are added; return whether it grew."""
         size = len(self._known)
         while 2 * (self._count + more) > size:
             size *= 2
@@ -189,14 +191,17 @@ class Vocabulary:
             larger, high = _slots(size), np.zeros(size, np.uint64)
             copy_known(self._known, self._high, larger, high)
             self._known, self._high = larger, high
+            return True
+        return False
 
-    def _fill(self, slots: Slots, words: Sequence[str]) -> None:
-        """Store the facts of words at their slots."""
+    def _fill(self, slots: Slots, words: Sequence[str]) -> int:
+        """Store the facts of words at their slots, and return how many of them may begin a marker phrase."""
         facts = self._look_up(words)
         low = np.array([value & _LANE for value in facts.hashes], dtype=np.uint64)
         high = np.array([value >> LANE for value in facts.hashes], dtype=np.uint64)
         store_facts(self._known, self._high, slots, low, high, facts.idf, np.array(facts.kinds, dtype=np.uint8))
         self._count += len(words)
+        return sum(kind & (PHRASE | MARKER) == PHRASE for kind in facts.kinds)
 
 
 def _slots(size: int) -> Known:
@@ -270,14 +275,16 @@ def begins_phrase(kind: np.uint8) -> bool:
 
 @kernel
 def take_slots(hashes: Hashes, ends: Slots, known: Known, unknown: int, slots: Slots) -> npt.NDArray[np.int64]:
-    """Write the slots of n segments after inserting those that the table lacks, `unknown` of them at most.
+    """Write the slots of those of n segments that have none (-1), after inserting what the table lacks.
 
-    hashes, ends: of the segments. Returns the slots of those that were inserted, in order, and where in the text they
-    begin and end: int64[3, m].
+    hashes, ends: of the segments. unknown: how many may be inserted. Returns the slots of those that were inserted, in
+    order, and where in the text they begin and end: int64[3, m].
     """
     taken = np.empty((3, unknown), dtype=np.int64)
     count = 0
     for i in range(len(hashes)):
+        if slots[i] >= 0:
+            continue
         slot = slot_of_key(known, hashes[i])
         slots[i] = np.int64(slot)
         if known[slot].key == EMPTY:
