@@ -33,7 +33,7 @@ MEMORY_RECORDS = 10_000
 """Records that a state in memory keeps of pages without an entry: about 8 MB."""
 
 STEP_RECORDS = 1000
-"""Sequences that one transaction goes through, in some milliseconds: four batches of `filter`, so it catches up."""
+"""Sequences that one transaction goes through, in some milliseconds: two batches of `filter`, so it catches up."""
 
 HOUR_S = 3600
 _DAY_S = 86400

@@ -21,7 +21,7 @@ __all__ = ["MOVED", "STEP_ROWS", "Move"]
 MOVED = "evidence_moved"
 
 STEP_ROWS = 1000
-"""Rows that one transaction deletes, some 3 MB: with batches of 256 pages it catches up between two commits."""
+"""Rows that one transaction deletes, some 3 MB: with batches of 512 pages it catches up between two commits."""
 
 
 class Move:

@@ -49,7 +49,7 @@ CHUNK_RECORDS = 32
 300 ms of work."""
 
 TEXTS_TOGETHER = 256
-"""Texts that a thread prepares together: some 15 ms of work, most of it without the interpreter lock."""
+"""Texts that a thread takes at once, at most: some 15 ms of work, most of it without the interpreter lock."""
 
 MAX_CHARS_TOGETHER = 1 << 14
 """Characters of a page that is prepared together with others, without a time limit of its own: some milliseconds. Those
