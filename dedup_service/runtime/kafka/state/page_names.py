@@ -21,6 +21,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
+from dedup_service.runtime.embedded.database import insert_rows
+
 __all__ = ["PageNameReader", "PageNameStore", "temporary_page_names"]
 
 _LOG = logging.getLogger(__name__)
@@ -134,7 +136,7 @@ class PageNameStore:
             with self._connection:  # one transaction
                 if log is not None:
                     self._connection.execute("UPDATE of SET log = ? WHERE log <> ?", (log, log))
-                self._connection.executemany("INSERT OR REPLACE INTO name VALUES (?, ?, ?)", rows)
+                insert_rows(self._connection, "INSERT OR REPLACE INTO name", "(?, ?, ?)", rows)
                 self._connection.execute(_FORGET, (self._forgotten, _FORGOTTEN_NAMES))
             self._failing = False
         except sqlite3.Error as error:
