@@ -35,6 +35,7 @@ from dedup_service.runtime.jieba_dictionary import chinese_segmenter, jieba_fold
 __all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf", "prepare", "profile_named"]
 
 _OF_THREAD = threading.local()
+_READING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,9 @@ def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
     options = options or SpaceOptions()
     built: dict[SpaceOptions, Fingerprinter] = _OF_THREAD.__dict__.setdefault("built", {})
     if options not in built:
-        built[options] = Fingerprinter(*_parts(options))
+        with _READING:  # a cache alone would let each of several threads read the tables
+            parts = _parts(options)
+        built[options] = Fingerprinter(*parts)
     return built[options]
 
 

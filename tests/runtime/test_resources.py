@@ -1,5 +1,6 @@
 """Tables read from files."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page, PreparedPage
+from dedup_service.runtime import resources
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon
 
 
@@ -56,3 +58,21 @@ def test_threads_share_tables_but_not_words() -> None:
         for _ in range(4):
             assert list(pool.map(prepared, pages)) == expected
         assert pool.submit(build_fingerprinter).result() is not build_fingerprinter()
+
+
+def test_threads_that_begin_together_read_the_tables_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take 100 MB and most of a second; each thread has a fingerprinter of its own over them."""
+    read: list[str] = []
+    table = resources.IdfTable
+    monkeypatch.setattr(resources, "IdfTable", lambda text: read.append(text) or table(text))
+    options = SpaceOptions(factors=("title=3",))
+    begin = threading.Barrier(4)
+
+    def build() -> object:
+        begin.wait(60)
+        return build_fingerprinter(options)
+
+    with ThreadPoolExecutor(4) as threads:
+        built = [one.result() for one in [threads.submit(build) for _ in range(4)]]
+    assert len(read) == 1
+    assert len(set(map(id, built))) == 4

@@ -222,12 +222,8 @@ class LiveStatsCollector(Collector):
             metrics = [self._guarded(), self._claims(), self._distances(), *self._index(), *self._checked()]
         if pool is not None:
             metrics += [
-                _gauge(
-                    "pool_processes",
-                    "Configured workers.",
-                    pool.processes,
-                ),
-                _gauge("pool_ready_processes", "Workers that can take a page.", pool.ready),
+                _gauge("pool_processes", "Configured workers.", pool.processes),
+                _gauge("pool_ready_processes", "Workers that have started.", pool.ready),
                 _gauge("pool_busy_processes", "Workers that have a page.", pool.busy),
                 _gauge("pool_waiting_pages", "Pages that no worker has taken yet.", pool.waiting),
                 _counter("pool_deaths", "Worker processes that ended while they had pages.", pool.deaths),

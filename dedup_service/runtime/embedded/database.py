@@ -88,8 +88,8 @@ _CACHE_KIB = 8 * 1024
 VACUUM_SHARE = 20
 """A file of which less than one page in so many is free is left as it is: writing it costs more than that gives."""
 
-_ROWS = 64, 8, 1
-"""Rows of one INSERT, the largest first; the variables of 64 rows are far below SQLite's limit of 32,766."""
+_ROWS = 32, 8, 1
+"""Rows of one INSERT, the largest first. The variables of 32 rows are below the limit of any SQLite, 999."""
 
 _BUSY_TIMEOUT_MS = 5000  # a program that copies the file may delay a commit
 
@@ -98,7 +98,7 @@ def insert_rows(connection: sqlite3.Connection, insert: str, row: str, rows: Ite
     """Insert rows, many in a statement. insert: the statement up to VALUES. row: one with its variables, "(?, ?)".
 
     `executemany` gives the interpreter lock up for each row, and takes it back from threads that prepare pages: 18 µs a
-    page of a batch where this takes 10, and 8 and 7 where no other thread runs.
+    page of a batch where this takes 10, and 8 and 7 beside no other thread.
     """
     left = [*rows]
     start = 0

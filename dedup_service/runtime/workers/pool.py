@@ -44,7 +44,7 @@ TOO_LARGE = "needs more memory than a page may use"
 class PoolState:
     """A pool at one moment.
 
-    processes: nominal number of workers. ready: workers that can take an item. busy: workers that have items.
+    processes: nominal number of workers. ready: workers that have started. busy: workers that have items.
     waiting: items that no worker has. deaths: processes that died or were killed while they had items,
     so far; failed starts are not counted.
     """
@@ -149,7 +149,6 @@ class Pool(Generic[I, A]):
         self._deaths = 0
         self._idle = 0
         self._threads_ready = 0
-        self._threads_busy = 0
         self._at_exit = Finalize(self, _kill_all, args=(self._workers,), exitpriority=10)
         self._threads = [
             threading.Thread(target=self._run_worker, name=f"twinsieve-pool-{number}", daemon=True)
@@ -179,11 +178,11 @@ class Pool(Generic[I, A]):
         """Return the state of the pool. Thread-safe."""
         with self._changed:
             waiting = sum(len(task.items) for task in self._queue)
-            busy, ready = self._threads_busy, self._threads_ready
-        workers, most = tuple(self._workers), len(self._threads)
-        ready = max(ready, sum(worker.started for worker in workers))
-        busy = min(most, busy + sum(worker.busy for worker in workers))
-        return PoolState(most, ready, busy, waiting, self._deaths)
+            ready, busy = self._threads_ready, self._threads_ready - self._idle
+        if self._light is None:
+            workers = tuple(self._workers)
+            ready, busy = sum(worker.started for worker in workers), sum(worker.busy for worker in workers)
+        return PoolState(len(self._threads), ready, busy, waiting, self._deaths)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Stop the workers after the items they have; waiting items end with WorkersError. May be called twice.
@@ -274,16 +273,11 @@ class Pool(Generic[I, A]):
     def _do_light(self, tasks: list[_Task[I, A]]) -> None:
         """Answer the items that take little; the others go to the front of the queue, for processes."""
         assert self._light is not None
-        with self._changed:
-            self._threads_busy += 1
         try:
             answers = list(self._light.work([item for task in tasks for item in task.items]))
         except Exception as error:
             self._fail(tasks, error)
             return
-        finally:
-            with self._changed:
-                self._threads_busy -= 1
         rest: list[_Task[I, A]] = []
         given = iter(answers)
         for task in tasks:

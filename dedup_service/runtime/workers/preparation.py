@@ -10,6 +10,7 @@ work on a page and continue.
 Invariant: there is one answer for each record, in the order of the records, whatever the number of workers.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -124,7 +125,7 @@ class Preparer:
             self._pool.close(timeout_s)
 
     def pool_state(self) -> PoolState | None:
-        """Return the state of the worker processes; None if this process does the work."""
+        """Return the state of the workers; None if the caller's thread does the work."""
         return None if self._pool is None else self._pool.state()
 
     def submit(self, records: Sequence[Record]) -> Future[list[Answer]]:
@@ -272,10 +273,15 @@ def get_ready(choice: SpaceOptions | None) -> None:
     _load(choice)
 
 
+_LOADING = threading.Lock()
+"""What is loaded once for all threads would be loaded by each, if they began together."""
+
+
 def _load(choice: SpaceOptions | None) -> None:
     """Load and compile what a text needs."""
     address = "https://a.example/"
-    build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
+    with _LOADING:
+        build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
 
 
 def preload_for(choice: SpaceOptions | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import astuple
 from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
@@ -437,6 +438,27 @@ def test_an_item_that_is_not_light_and_kills_its_process_costs_itself() -> None:
     with closing(pool_of(obeyed, light=LIGHT)) as pool:
         answers = pool.submit([0, partial(os._exit, 1), 2, 3]).result(60)
     assert answers == [os.getpid(), "the worker process died over this page, twice", os.getpid(), 3]
+
+
+def test_a_worker_that_waits_for_its_process_is_busy() -> None:
+    """Its thread does nothing else meanwhile; no item is in two numbers, or in none."""
+    pool = pool_of(worker_of, 2, get_ready=partial(time.sleep, 3600), light=LIGHT)
+    idle = (2, 2, 0, 0, 0)
+    wait_for(pool, idle)
+    future = pool.submit([1])
+    wait_for(pool, (2, 2, 1, 0, 0))
+    assert pool.submit([0, 2, 4]).result(60) == [os.getpid()] * 3
+    wait_for(pool, (2, 2, 1, 0, 0))
+    pool.close(0.0)
+    assert isinstance(future.exception(60), WorkersError)
+
+
+def wait_for(pool: Pool[object, object], state: tuple[int, ...]) -> None:
+    """Wait until the pool is in this state."""
+    deadline = time.monotonic() + 60
+    while astuple(pool.state()) != state:
+        assert time.monotonic() < deadline, pool.state()
+        time.sleep(0.01)
 
 
 def test_closing_ends_light_items_that_wait() -> None:
