@@ -88,7 +88,7 @@ def _fill_by_rounds(shingles: npt.NDArray[np.uint64], minima: npt.NDArray[np.uin
 
 @kernel_inline
 def put_smallest(minima: npt.NDArray[np.uint64], value: np.uint64) -> None:
-    """Put a value into its bin unless a smaller one is there."""
+    """Put a hash value into its bin of minima, uint64[BINS], by its upper 11 bits, unless a smaller one is there."""
     place = value >> _S53
     minima[place] = min(minima[place], value & _LOW53)
 
