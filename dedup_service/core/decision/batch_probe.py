@@ -1,123 +1,63 @@
 """What the tables and the window say of a batch of pages, found in compiled loops before the first one is decided.
 
-Tables are probed for all pages at once; the evidence of everything that was found is read together; candidates whose
-sketches are too different are left out, and the rows of the others are read. What is left is asked for page by page: by
-then, entries may have been removed, so the owner passes over those, and the sentences that are a host's own are known.
+The tables are probed for all pages at once (`table_answers`), and the window is compared with all of them. What that
+leaves is asked for page by page: by then, entries may have been removed, so the owner passes over those, and the
+sentences that are a host's own are known.
 
 Invariant: what a page is told does not depend on the other pages of the batch.
 """
 
 from collections.abc import Container, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import BODY_DECIDES, TEXT_HASH, entry_of, indexed_by
-from dedup_service.core.decision.entry_store import EntryStore, entries_at
-from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.equal_hashes import EqualRows
-from dedup_service.core.decision.matching import min_rough_jaccard
 from dedup_service.core.decision.page_columns import KEYS_MARK, PageColumns
 from dedup_service.core.decision.page_runs import FACTS, NO_POOL, CandidatePool, PagesToCompare, facts_of
+from dedup_service.core.decision.table_answers import FoundHashes, ProbeBounds, TableAnswers
 from dedup_service.core.decision.window import Window
-from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
+from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.index import HashRows
-from dedup_service.core.index.cell_index import CellAnswers
-from dedup_service.core.index.hash_rows import CROWD
-from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["BatchProbe", "Hashed", "ProbeBounds"]
+__all__ = ["BatchProbe", "Hashed"]
 
 Integers = npt.NDArray[np.int64]
-
-MAX_IDENTICAL = 512
-"""Entries with one fingerprint, at most, the earliest: the words of a page in another order have the same one, so a
-site could make any number of them."""
-
-_AHEAD = 64
-"""Rows of a crowd that are read in advance."""
-
-
-class ProbeBounds(NamedTuple):
-    """What a rule asks for. radii: of words and body; None for a channel that is not compared.
-
-    keys: whether shared keys make candidates. verified: whether all of them have to have a Jaccard similarity of
-    `min_jaccard`; else those that keys find.
-    """
-
-    radii: tuple[int | None, int | None]
-    keys: bool
-    verified: bool
-    min_jaccard: float
-
-    @classmethod
-    def of(cls, rule: MatchRule) -> "ProbeBounds":
-        """Return what a rule asks for."""
-        radii = rule.radius("words"), rule.radius("body")
-        return cls(radii, rule.keys, bool(rule.verified), min_rough_jaccard(rule))
 
 
 class BatchProbe:
     """What was found for some pages. first: number of the present one.
 
-    columns: of the pages, which the window has announced. store, tables: as they are now; they do not change until the
-    last page. cells: what `CellRows.follow` answered for the pages.
+    columns: of the pages, which the window has announced. answers: of the tables, which do not change until the last
+    page.
     """
 
     def __init__(
-        self,
-        columns: PageColumns,
-        bounds: ProbeBounds,
-        store: EntryStore,
-        tables: EntryTables,
-        window: Window,
-        cells: CellAnswers,
-        first: int = 0,
+        self, columns: PageColumns, bounds: ProbeBounds, answers: TableAnswers, window: Window, first: int = 0
     ) -> None:
         self.page = first
         """Number of the present page."""
         self._removed: list[int] = []
-        self._batch, self._pages, self._store, self._window = columns, len(columns), store, window
+        self._batch, self._pages, self._window = columns, len(columns), window
         self._verified, self._min_jaccard = bounds.verified, bounds.min_jaccard
-        young, rows, flags = window.equal(columns), columns.rows, columns.rows["flags"]
-        self._urls = _Hashed(tables.urls, rows["url_hash"], None, young.urls)
-        self._claims = _Hashed(tables.urls, columns.claims, columns.claiming, young.claims)
-        self._texts = _Hashed(tables.texts, rows["text_hash"], (flags & TEXT_HASH) != 0, young.texts)
-        self._bodies = _Hashed(tables.bodies, rows["body_hash"], (flags & BODY_DECIDES) != 0, young.bodies)
-        hashed = [self._urls, self._claims, self._texts, self._bodies]
-        found: list[tuple[Integers, Integers]] = []
-        if len(cells.rows):
-            numbers = np.repeat(np.arange(len(columns)), np.diff(cells.offsets))
-            found.append((numbers, cells.rows.astype(np.int64)))
-        looked_at = cells.probed.astype(np.int64)
-        self._cut: dict[int, set[int]] = {}
-        for channel, index in tables.indexes.items():
-            numbers = np.flatnonzero(indexed_by(flags, channel))
-            near = index.probe_many(rows[channel][numbers].astype(np.uint64), most_identical=MAX_IDENTICAL)
-            if not len(near.sequences):
-                continue
-            counts = np.diff(near.offsets)
-            looked_at[numbers] += counts
-            found.append((np.repeat(numbers, counts), near.sequences))
-            for query in np.flatnonzero(counts >= MAX_IDENTICAL).tolist():
-                cut = near.sequences[near.offsets[query] : near.offsets[query + 1]].tolist()
-                self._cut.setdefault(int(numbers[query]), set()).update(cut)
-        equal = [row for table in hashed for row in table.found]
-        self._read_evidence(found, equal)
-        self._join(found, columns.evidence.sketches)
-        self._read_rows(equal)
+        young = window.equal(columns)
+        self._urls = _Hashed(answers.urls, young.urls)
+        self._claims = _Hashed(answers.claims, young.claims)
+        self._texts = _Hashed(answers.texts, young.texts)
+        self._bodies = _Hashed(answers.bodies, young.bodies)
+        self._found, self._columns = answers.found, answers.columns
+        self._candidates, self._offsets, self._cut = answers.candidates, answers.offsets, answers.cut
         marks = columns.marks
         if not (bounds.keys and all(columns.keys)):
             keyed = np.fromiter(map(bool, columns.keys), np.bool_, len(columns)) & bounds.keys
             marks = np.where(keyed, marks, marks & ~np.uint8(KEYS_MARK))
         self._compared = window.compare(marks, bounds.min_jaccard, bounds.radii)
-        self._find_lone(hashed)
+        self._find_lone([self._urls, self._claims, self._texts, self._bodies])
         # Lists: to read one number of an array takes longer than the rest.
-        self._looked_at: list[int] = (looked_at + self._compared.passed).tolist()
+        self._looked_at: list[int] = (answers.looked_at + self._compared.passed).tolist()
         self._starts: list[int] = self._compared.offsets.tolist()
 
     def is_outdated(self, gone: Container[int]) -> bool:
@@ -133,7 +73,7 @@ class BatchProbe:
     def runs(self) -> tuple[PagesToCompare, CandidatePool]:
         """What runs of pages need: the pages, and their candidates if there is a rule table."""
         pages = self._batch
-        self._gone = np.zeros(len(self._live), np.bool_)
+        self._gone = np.zeros(len(self._found), np.bool_)
         none = np.zeros(self._pages + 1, np.int64), _NO_ROWS
         candidates, equal, pool = self._pool() if self._verified else (none, none, NO_POOL)
         for row in self._removed:
@@ -143,13 +83,12 @@ class BatchProbe:
 
     def _pool(self) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers], CandidatePool]:
         """Return the entries that are candidates or have an equal text, and where those of each page are among them."""
-        several, numbers = len(self._live), np.arange(self._pages)
+        known = self._found
+        several, numbers = len(known), np.arange(self._pages)
         facts = np.zeros((several, FACTS), np.int64)
-        if self._places:
-            facts[self._read] = facts_of(self._records)
-        data, starts, sizes = _NO_BYTES, _NO_ROWS, _NO_ROWS
-        if several:
-            data, starts, sizes = self._spans.data, self._spans.starts[:-1], self._spans.sizes
+        if len(known.read):
+            facts[known.read] = facts_of(known.records)
+        data, starts, sizes = known.spans.data, known.spans.starts[:-1], known.spans.sizes
         columns = self._columns
         of_page, places = np.repeat(numbers, np.diff(self._offsets)), self._candidates
         of_equal, equal, of_young, young = self._equal_texts()
@@ -183,16 +122,9 @@ class BatchProbe:
                     rows += found.rows
                     young.append((page, found.places))
         of_page, all_rows = np.array(pages, np.int64), np.array(rows, np.int64)
-        places, there = self._places_of(all_rows)
+        places, there = self._found.places_of(all_rows)
         of_young = np.repeat(np.array([page for page, _ in young], np.int64), [len(found) for _, found in young])
         return of_page[there], places[there], of_young, np.concatenate([_NO_ROWS, *(found for _, found in young)])
-
-    def _places_of(self, rows: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
-        """Return where rows are among the live ones, and which of them are."""
-        places = np.searchsorted(self._live, rows)
-        there = places < len(self._live)
-        there[there] = self._live[places[there]] == rows[there]
-        return places, there
 
     def remove(self, row: int) -> None:
         """Take note that a row was removed."""
@@ -201,8 +133,8 @@ class BatchProbe:
             self._mark_gone(row)
 
     def _mark_gone(self, row: int) -> None:
-        place = int(self._live.searchsorted(row))
-        if place < len(self._live) and self._live[place] == row:
+        (place,), (there,) = self._found.places_of(np.array([row]))
+        if there:
             self._gone[place] = True
 
     def visits(self, url: int) -> "Hashed | None":
@@ -222,24 +154,11 @@ class BatchProbe:
 
     def has(self, row: int, name: str, value: int) -> bool:
         """Return whether a live row has this hash in the field `name` of ROW."""
-        place = self._places.get(row)
-        if place is None:
-            one = np.array([row])
-            return bool(self._store.live(one)[0]) and int(self._store.rows(one)[name][0]) == value
-        return int(self._records[name][place]) == value
+        return self._found.has(row, name, value)
 
     def entry(self, row: int) -> Entry:
         """Return a live row as a value."""
-        entry = self._entries.get(row)
-        if entry is None:
-            place = self._places.get(row)
-            entry = (
-                entries_at(self._store, np.array([row]))[0]
-                if place is None
-                else entry_of(self._records.item(place), self._spans.data, self._starts_of.item(place), row)
-            )
-            self._entries[row] = entry
-        return entry
+        return self._found.entry(row)
 
     @property
     def looked_at(self) -> int:
@@ -260,7 +179,7 @@ class BatchProbe:
         places = self._candidates[start:end]
         if self._verified:
             places = self._columns.similar(places, evidence, common, self._min_jaccard)
-        found: list[int] = self._live[places].tolist()
+        found: list[int] = self._found.rows[places].tolist()
         return found
 
     def places(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> list[int]:
@@ -277,49 +196,6 @@ class BatchProbe:
         others = places[compared.by_sieve[found] & ~by_distance]
         sieved = self._window.similar(others, evidence, common, self._min_jaccard)
         return sorted([*places[by_distance].tolist(), *sieved.tolist()])
-
-    def _read_evidence(self, found: list[tuple[Integers, Integers]], equal: list[int]) -> None:
-        """Read the evidence of the live rows among those found. equal: those that have an equal hash."""
-        self._entries: dict[int, Entry] = {}
-        if not found and not equal:
-            self._live, self._columns = _NO_ROWS, _NO_COLUMNS
-            return
-        rows = np.unique(np.concatenate([*(rows for _, rows in found), np.array(equal, np.int64)]))
-        self._live = rows[self._store.live(rows)]
-        self._spans = self._store.evidence(self._live)
-        self._columns = EvidenceColumns.of(self._spans.data, self._spans.starts[:-1], self._spans.sizes)
-
-    def _read_rows(self, equal: list[int]) -> None:
-        """Read the live rows that have an equal hash or are candidates: most have neither, and each would be a read."""
-        self._places: dict[int, int] = {}
-        """Where the rows are among those that were read."""
-        wanted = np.zeros(len(self._live), np.bool_)
-        wanted[self._candidates] = True
-        if equal:
-            rows, there = self._places_of(np.array(equal, np.int64))
-            wanted[rows[there]] = True
-        places = np.flatnonzero(wanted)
-        if len(places):
-            read = self._live[places]
-            self._read, self._records, self._starts_of = places, self._store.rows(read), self._spans.starts[places]
-            self._places = {row: place for place, row in enumerate(read.tolist())}
-
-    def _join(self, found: list[tuple[Integers, Integers]], sketches: npt.NDArray[np.uint64]) -> None:
-        """Keep the pairs of a page and a live row, each once, that may be similar."""
-        if not found or not len(self._live):
-            self._candidates, self._offsets = _NO_ROWS, [0] * (self._pages + 1)
-            return
-        pages, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        places, there = self._places_of(rows)
-        pairs = np.unique(pages[there] * (len(self._live) + 1) + places[there])
-        pages, places = np.divmod(pairs, len(self._live) + 1)
-        if self._verified and len(pairs):
-            close = close_pairs(
-                pages, places, sketches, self._columns.sketches, self._columns.shingles, self._min_jaccard
-            )
-            pages, places = pages[close], places[close]
-        self._candidates = places
-        self._offsets = np.searchsorted(pages, np.arange(self._pages + 1)).tolist()
 
     def _find_lone(self, hashed: list["_Hashed"]) -> None:
         """Mark the pages for which nothing was found. A cut crowd may get other candidates, so it counts as some."""
@@ -353,52 +229,26 @@ class Hashed(NamedTuple):
     places: Integers
 
 
-_NO_ROWS, _NO_BYTES, _NO_COLUMNS = np.empty(0, np.int64), np.empty(0, np.uint8), EvidenceColumns(0)
+_NO_ROWS = np.empty(0, np.int64)
 _NOTHING = Hashed(0, (), _NO_ROWS)
 
 
 class _Hashed:
-    """What may have the hashes of some pages. values: uint64[n], where asked: bool[n], None for all.
+    """What may have a hash of each page: in the tables, and in the window (young)."""
 
-    young: what the window has of it.
-    """
-
-    def __init__(
-        self, table: HashRows, values: npt.NDArray[Any], asked: npt.NDArray[np.bool_] | None, young: EqualRows
-    ) -> None:
-        self._values, self._asked, self._young = values, asked, young
-        self._rows: dict[int, Sequence[int]] = {}
-        pages = np.arange(len(values)) if asked is None else np.flatnonzero(asked)
-        if len(pages):
-            self._look_up(table, values, pages)
-        self.there = {*self._rows, *young.pages()}
+    def __init__(self, settled: FoundHashes, young: EqualRows) -> None:
+        self._settled, self._young = settled, young
+        self.crowded = settled.crowded
+        """Pages of whose hash there are many rows in the tables."""
+        self.there = {*settled.rows, *young.pages()}
         """The pages for which there is anything."""
 
     def value(self, page: int) -> int | None:
         """Return the hash of a page; None if it asks for none."""
-        return int(self._values[page]) if self._asked is None or self._asked[page] else None
-
-    def _look_up(self, table: HashRows, values: npt.NDArray[Any], pages: Integers) -> None:
-        """Find the rows of pages."""
-        offsets, rows = table.rows_many(values[pages].astype(np.uint64))
-        if not len(rows):
-            return
-        for number in np.flatnonzero(offsets[1:] > offsets[:-1]).tolist():
-            page, found = int(pages[number]), rows[offsets[number] : offsets[number + 1]].tolist()
-            self._rows[page] = table.rows(int(values[page])) if len(found) == CROWD else found
-
-    @property
-    def crowded(self) -> list[int]:
-        """Pages of whose hash there are many rows, of which only the first were read."""
-        return [page for page, rows in self._rows.items() if len(rows) >= CROWD]
-
-    @property
-    def found(self) -> list[int]:
-        """All rows, but for those of a crowd behind its first."""
-        return [row for rows in self._rows.values() for row in rows[:_AHEAD]]
+        return self._settled.value(page)
 
     def of_page(self, page: int) -> Hashed:
         """Return what may have the hash of a page."""
         if page not in self.there:
             return _NOTHING
-        return Hashed(self.value(page) or 0, self._rows.get(page, ()), self._young.of_page(page))
+        return Hashed(self.value(page) or 0, self._settled.rows.get(page, ()), self._young.of_page(page))

@@ -32,7 +32,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.batch_probe import BatchProbe, Hashed, ProbeBounds
+from dedup_service.core.decision.batch_probe import BatchProbe, Hashed
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import SETTLED, EntryPieces, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries, HeldValues, MemoryStore, entries_at
@@ -40,6 +40,7 @@ from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.oldest_entries import OldestEntries
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.decision.page_runs import PageRun, RunRequest, run_on
+from dedup_service.core.decision.table_answers import ProbeBounds, probe_tables
 from dedup_service.core.decision.window import Unsettled, Window
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
@@ -158,6 +159,10 @@ class Candidates(Protocol):
         """Return the live entries that are not settled, in order."""
         ...
 
+    def state(self) -> bytes:
+        """Return what the candidates need beside `young` and `removed` to go on, b"" for nothing."""
+        ...
+
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
         ...
@@ -254,6 +259,27 @@ class LocalCandidates:
         """End what was announced."""
         self._end_probe()
         self._announced, self._begun, self._first, self._end = None, 0, 0, 0
+
+    @property
+    def store(self) -> EntryStore:
+        """The settled entries."""
+        return self._store
+
+    def keep(self, pages: PageColumns) -> None:
+        """Keep pages of which another process has decided that: they wait in the window."""
+        self.finish()
+        self._window.announce(pages)
+        self._window.keep_all(0, np.ones(len(pages), np.bool_))
+        self._window.finish()
+
+    def settle(self, ordinal: int, pages: PageColumns) -> CellAnswers:
+        """Settle what is due for pages of which the first has this ordinal; return what the cells say of them.
+
+        Everything that is due is settled then, so that the tables have all that another process must know.
+        """
+        answers = self._settle(ordinal, pages)
+        self._window.leave(ordinal - self._layout.window + len(pages) - 1)
+        return answers
 
     def begin(self, ordinal: int) -> None:
         """Go on to the next page that was announced, which has this ordinal."""
@@ -369,6 +395,10 @@ class LocalCandidates:
         self._catch_up()
         return self._window.entries()
 
+    def state(self) -> bytes:
+        """Return nothing: the store has the rest."""
+        return b""
+
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
         young = HeldValues(tuple(self.young()))
@@ -427,7 +457,8 @@ class LocalCandidates:
     def _renewed(self, first: int) -> BatchProbe:
         """Return what is found now for the pages that are probed. first: number of the present one."""
         columns, answers = self._probed
-        return BatchProbe(columns, self._bounds, self._store, self._tables, self._window, answers, first)
+        found = probe_tables(columns, self._bounds, self._store, self._tables, answers)
+        return BatchProbe(columns, self._bounds, found, self._window, first)
 
     def _end_probe(self) -> None:
         self._probe = None
@@ -533,7 +564,7 @@ class LocalCandidates:
         numbers = self._store.append(added)
         if numbers[0] != first:
             raise StateError(f"the store has given row {numbers[0]}, not {first} as it said")
-        self._window.settle(first, paths)
+        self._window.settle(numbers.astype(np.int64), paths)
         if not all(live):
             for place in [place for place, alive in enumerate(live) if not alive]:
                 removal = self._unsettled.pop(int(rows["sequence"][place]))

@@ -113,7 +113,7 @@ class DeciderState:
 
     ordinal: pages decided. young: live entries that are not settled, which a store does not have. removed: removed
     entries that the cells still need. host_text: packed, see `HostText.state`. guards: the guard state; None if the
-    rule has no guards. expiry: what expired, and times.
+    rule has no guards. expiry: what expired, and times. candidates: what candidates elsewhere need beside that.
     """
 
     ordinal: int = 0
@@ -122,6 +122,7 @@ class DeciderState:
     host_text: bytes = b""
     guards: GuardState | None = None
     expiry: ExpiryState = field(default_factory=ExpiryState)
+    candidates: bytes = b""
 
 
 class Decider:
@@ -408,6 +409,7 @@ class Decider:
             host_text=self.host_text.state(),
             guards=None if self._guard_tracker is None else self._guard_tracker.state(),
             expiry=self.expiry.state(),
+            candidates=self._candidates.state(),
         )
 
     def held(self) -> HeldEntries:

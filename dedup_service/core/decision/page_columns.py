@@ -140,6 +140,12 @@ class PageColumns:
             self.starts[slice(part.indices(len(self))[0], part.indices(len(self))[1] + 1)],
         )
 
+    def where(self, mask: npt.NDArray[np.bool_]) -> "PageColumns":
+        """Return the pages for which mask: bool[n] is true."""
+        places = np.flatnonzero(mask).tolist()
+        packed, keys = [self.packed[place] for place in places], [self.keys[place] for place in places]
+        return PageColumns.of_rows(self.rows[mask], packed, keys, self.claims[mask], self.claiming[mask])
+
     @property
     def sieves(self) -> npt.NDArray[np.uint64]:
         """The first bits of the sketches: uint64[n, 2]."""

@@ -11,13 +11,13 @@ that were deleted before they were read (`ExpiredRecord`) have one outcome toget
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
-from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
+from dedup_service.core.decision.candidates import Candidates, CandidateSizes, LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState, Decision, MutablePageNames
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries
@@ -44,7 +44,17 @@ from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.record_columns import REJECTED, LogPart, PagesInColumns, RecordColumns
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
-__all__ = ["DELETED_UNREAD", "OpenEntries", "Outcome", "Replica", "ReplicaState", "Wanted"]
+__all__ = [
+    "DELETED_UNREAD",
+    "NewCandidates",
+    "OpenEntries",
+    "Outcome",
+    "Replica",
+    "ReplicaState",
+    "Wanted",
+    "batches_of",
+    "decided_pages",
+]
 
 DELETED_UNREAD = "were deleted before they were read"
 """How the problem of records that nobody has read ends."""
@@ -54,6 +64,9 @@ OpenEntries = Callable[[str, Policy], tuple[EntryStore, EntryTables]]
 
 A log has them from its first policy on.
 """
+
+NewCandidates = Callable[[Policy, DeciderState], Candidates]
+"""Makes the candidates of a log whose entries are elsewhere, as they are in a state of its decider."""
 
 Wanted = Callable[[RecordColumns], Sequence[bool]]
 """Says of each input record whether its outcome is asked for."""
@@ -104,12 +117,28 @@ class ReplicaState:
     decider: DeciderState = field(default_factory=DeciderState)
 
 
+def batches_of(records: RecordColumns) -> Iterator[RecordColumns]:
+    """Yield the records of a part of the log as they are applied together."""
+    for start in range(0, len(records), _BATCH):
+        yield records[start : start + _BATCH]
+
+
+def decided_pages(records: RecordColumns, others: Sequence[int]) -> tuple[PagesInColumns, Sequence[int]]:
+    """Return the pages among records that are decided, and their places. others: the places that are not, ascending."""
+    if not others:
+        return PagesInColumns(records), range(len(records))
+    is_other = frozenset(others)
+    decided = [place for place in range(len(records)) if place not in is_other]
+    return PagesInColumns(records.take(decided)), decided
+
+
 class Replica:
     """Applies records in the order of the log.
 
     names: of the kept pages. state: of another replica; None: before the first record. entries: opens the settled
     entries at that state, once there is a policy; None keeps entries in memory, where `rows` are the live ones to begin
-    with, and `shards` the parts of each block index.
+    with, and `shards` the parts of each block index. candidates: makes those of a log whose entries are elsewhere;
+    then the rest is not used.
     """
 
     def __init__(
@@ -120,6 +149,7 @@ class Replica:
         rows: EntryPieces = (),
         state: ReplicaState | None = None,
         entries: OpenEntries | None = None,
+        candidates: NewCandidates | None = None,
     ) -> None:
         state = state or ReplicaState()
         self.sequence = state.sequence
@@ -129,7 +159,7 @@ class Replica:
         self.counts: Counter[str] = Counter(with_present_names(state.counts))
         self._names = names
         self._shards = shards
-        self._open_entries = entries
+        self._open_entries, self._elsewhere = entries, candidates
         self._overrides = Overrides(state.corrections)
         self._candidates: LocalCandidates | None = None
         self._decisions: Generator[Decision, None, None] | None = None  # of the pages of a batch that come next
@@ -195,8 +225,7 @@ class Replica:
             elif self._decider is None:
                 outcomes += [outcome for row in part.numbered() if (outcome := self.apply(*row)) is not None]
             else:
-                for start in range(0, len(part), _BATCH):
-                    records = part[start : start + _BATCH]
+                for records in batches_of(part):
                     outcomes += self._apply_columns(records, None if wanted is None else wanted(records))
         return outcomes
 
@@ -292,15 +321,9 @@ class Replica:
         """Apply input records; return their outcomes, or those that are wanted."""
         assert self._decider is not None
         assert self.policy is not None
-        is_repeated = frozenset(self._seen.add_all(records))
-        others = deque(sorted(is_repeated.union(records.rejected)))  # those that are not decided
-        if records.space_id != self.policy.space_id:
-            others = deque(range(len(records)))
-        decided: Sequence[int] = range(len(records))
-        if others:
-            is_other = frozenset(others)
-            decided = [place for place in decided if place not in is_other]
-        pages = PagesInColumns(records.take(decided) if others else records)
+        is_repeated, not_decided = self._seen.add_new(records, self.policy.space_id)
+        others = deque(not_decided)
+        pages, decided = decided_pages(records, not_decided)
         outcomes: list[tuple[int, Outcome | None]] = []
         done = 0
         with closing(self._decider.decide_runs(pages)) as decisions:
@@ -495,11 +518,27 @@ class Replica:
         self.policy, self.policy_sequence = record.policy, sequence
 
     def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
+        candidates: Candidates
+        if self._elsewhere is not None:
+            candidates = self._elsewhere(policy, state)
+        else:
+            candidates = self._candidates = self._local_candidates(policy, rows, state)
+        return Decider(
+            policy.rule,
+            policy.space_id,
+            self._names,
+            state=state,
+            overrides=self._overrides,
+            candidates=candidates,
+            keep=policy.keep,
+        )
+
+    def _local_candidates(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> LocalCandidates:
         store, tables = None, None
         if self._open_entries is not None:
             store, tables = self._open_entries(self.log or "", policy)
             rows = [EntryRows.from_entries(state.young)] if state.young else []
-        self._candidates = LocalCandidates(
+        return LocalCandidates(
             policy.rule,
             rows,
             store=store,
@@ -507,13 +546,4 @@ class Replica:
             layout=policy.layout,
             removed=state.removed,
             shards=self._shards,
-        )
-        return Decider(
-            policy.rule,
-            policy.space_id,
-            self._names,
-            state=state,
-            overrides=self._overrides,
-            candidates=self._candidates,
-            keep=policy.keep,
         )

@@ -42,6 +42,16 @@ class SeenRecords:
                 offsets.add(offset)
         return repeated
 
+    def add_new(self, records: RecordColumns, space_id: str) -> tuple[frozenset[int], list[int]]:
+        """Add records; return the places of those that were there before, and of all that are not decided, ascending.
+
+        Those are repeated, no pages, or not of the space in which pages are decided.
+        """
+        repeated = frozenset(self.add_all(records))
+        if records.space_id != space_id:
+            return repeated, list(range(len(records)))
+        return repeated, sorted(repeated.union(records.rejected))
+
     def add_range(self, first: Source, end: int) -> BitMap64:
         """Add the records of a partition from the first one to before the offset `end`; return the new offsets."""
         offsets = self._of(first.topic, first.partition)

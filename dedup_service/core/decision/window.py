@@ -262,11 +262,11 @@ class Window:
         if row < self._settled and self._ordinals[row] == entry.ordinal:
             self._live[row] = False
 
-    def settle(self, first: int, paths: Sequence[bytes]) -> None:
-        """Settle the first entries that are not. first: row of the first one, the others follow; paths: of each."""
+    def settle(self, numbers: Places, paths: Sequence[bytes]) -> None:
+        """Settle the first entries that are not. numbers: their rows, int64[n]; paths: of each."""
         part = slice(self._settled, self._settled + len(paths))
         self._keys[part] = paths
-        self._numbers[part] = np.arange(first, first + len(paths))
+        self._numbers[part] = numbers
         self._records["flags"][part] |= np.uint8(SETTLED)
         self._young -= int(np.count_nonzero(self._live[part]))
         self._settled = part.stop

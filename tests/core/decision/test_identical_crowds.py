@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dedup_service.core.decision import batch_probe
+from dedup_service.core.decision import table_answers
 from dedup_service.core.page import Fingerprint, PreparedPage
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
@@ -23,7 +23,7 @@ def of_crowd(number: int) -> PreparedPage:
 @pytest.mark.parametrize("window", [1, 5, 50])
 def test_removals_inside_a_batch_make_room_at_once(seed: int, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expiry and updates inside of a batch let later entries of a crowd become candidates, as one by one."""
-    monkeypatch.setattr(batch_probe, "MAX_IDENTICAL", 2)
+    monkeypatch.setattr(table_answers, "MAX_IDENTICAL", 2)
     chosen = random.Random(seed)
     singly, batched = (Run(rule_for(), IndexLayout(slots=2, window=window)) for _ in range(2))
     for _ in range(12):

@@ -1,0 +1,454 @@
+"""The candidates of a resolver: the window, which it has itself, and what all shards answer of settled entries.
+
+    candidates.answer(answers)          # of all shards, for one message of the log
+    ...                                 # the replica applies the message
+    outcome = candidates.take_outcome(offset)
+
+An entry settles here when it settles in its shard: from then on the shard answers for it. Of an entry that is removed
+after that, the sequence is remembered until its shard knows. Rows are named by the sequences of their entries.
+
+Invariant: what is found for a page is what `LocalCandidates` with all entries would find.
+"""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.batch_probe import BatchProbe, Hashed
+from dedup_service.core.decision.candidates import Common, RemovedEntry, none_common
+from dedup_service.core.decision.decider import DeciderState, MutablePageNames
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_store import HeldEntries, HeldValues
+from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.page_runs import PageRun, RunRequest, run_on
+from dedup_service.core.decision.table_answers import ProbeBounds
+from dedup_service.core.decision.window import Window
+from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.log_records import Policy
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer, merged, targets_of
+from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
+
+__all__ = ["AnsweredNames", "AnswersDifferError", "ShardCandidates", "differing"]
+
+_MAX_EQUAL = 64
+_OLDEST_AHEAD = 160
+
+
+class AnswersDifferError(StateError):
+    """Answers to one message are of different logs, or of shards in different states."""
+
+
+class _State(msgspec.Struct):
+    """What a snapshot has beside window and removed entries.
+
+    settled_to: ordinal up to which entries are settled. live: entries. expires: whether entries may expire. oldest:
+    OLDEST[n] as bytes; bound and listed_to: see `_Oldest`.
+    """
+
+    settled_to: int = -1
+    live: int = 0
+    expires: bool = False
+    oldest: bytes = b""
+    bound: int = -1
+    listed_to: int = -1
+
+
+class ShardCandidates:
+    """Candidates of a policy's log, with the state of its decider. shards: how many there are."""
+
+    def __init__(self, policy: Policy, state: DeciderState, shards: int) -> None:
+        self._layout, self._shards = policy.layout, shards
+        self._window = Window()
+        self._gone: dict[int, tuple[int, int]] = {}
+        self._unsettled_gone: dict[int, RemovedEntry] = {}
+        self._names: dict[int, tuple[str, str]] = {}
+        self._batches: deque[Sequence[BatchAnswer]] = deque()
+        self._record: list[Entry] = []
+        self._announced: PageColumns | None = None
+        self._begun = self._first = self._end = 0
+        self._probe: BatchProbe | None = None
+        self._present: tuple[PageColumns, Sequence[BatchAnswer]] | None = None
+        self._ordinal = state.ordinal - 1
+        self._kept: list[int] = []
+        self._removed: list[tuple[int, int, int]] = []
+        self._message_first = state.ordinal
+        self.last_candidates = self.last_read = 0
+        own = msgspec.msgpack.decode(state.candidates, type=_State) if state.candidates else _State()
+        self._settled_to, self._live = own.settled_to, own.live
+        self._oldest = _Oldest(np.frombuffer(own.oldest, OLDEST), own.bound, own.listed_to)
+        self._expires = own.expires
+        self._use(policy.rule)
+        self._restore(state)
+
+    def __len__(self) -> int:
+        return self._live
+
+    def answer(self, answers: Sequence[MessageAnswer]) -> None:
+        """Take the answers of all shards to the message that is applied next.
+
+        AnswersDifferError if they are not of the same message and pages.
+        """
+        heads = {(answer.offset, answer.first, len(answer.batches), answer.record is None) for answer in answers}
+        if len(answers) != self._shards or len(heads) != 1:
+            raise AnswersDifferError(
+                f"{len(answers)} of {self._shards} shards have answered to messages and pages {sorted(heads)}: all of "
+                "them have to answer to the same"
+            )
+        self._batches = deque(zip(*(answer.batches for answer in answers), strict=True))
+        self._names.clear()
+        self._record = []
+        for answer in answers:
+            for part in (*answer.batches, *(() if answer.record is None else (answer.record,))):
+                self._names.update(zip(part.entries.rows["sequence"].tolist(), part.names, strict=True))
+            if answer.record is not None:
+                self._record += [_named(entry) for entry in answer.record.entries.entries()]
+        self._record.sort(key=lambda entry: entry.sequence)
+        self._message_first = self._ordinal + 1
+        self._expires |= any(not answer.is_all or len(answer.oldest) for answer in answers)
+        if any(len(answer.oldest) for answer in answers):
+            pages = sum(len(batch[0].looked_at) for batch in self._batches)
+            gone = self._gone.keys() | self._unsettled_gone.keys()
+            self._oldest.replace(answers, gone, answers[0].first + pages - 1 - self._layout.window)
+
+    def name(self, sequence: int) -> tuple[str, str] | None:
+        """Return (id, URL) of an entry that the present answers have, or None."""
+        return self._names.get(sequence)
+
+    def take_outcome(self, offset: int) -> MessageOutcome:
+        """Return what the message at `offset`, which was applied, has done to the entries."""
+        if self._batches:
+            raise AnswersDifferError(
+                f"message {offset} has fewer pages than the shards have answered for: they do not read the same log"
+            )
+        first = self._message_first
+        kept = np.zeros(self._ordinal + 1 - first, np.bool_)
+        kept[np.array(self._kept, np.int64) - first] = True
+        removed = np.array(self._removed, np.int64).reshape(-1, 3)
+        rows = np.empty(len(removed), REMOVAL)
+        rows["after"], rows["sequence"], rows["ordinal"] = removed.T
+        self._kept, self._removed = [], []
+        self._message_first = self._ordinal + 1
+        return MessageOutcome(offset, first, kept, rows)
+
+    def use(self, rule: MatchRule) -> None:
+        """Find what this rule asks for from now on. Outside of a batch."""
+        self._use(rule)
+
+    def announce(self, pages: PageColumns, *, judged: bool = True) -> None:
+        """Announce the pages that are decided next; they are always judged."""
+        if not judged:
+            raise RuntimeError("a resolver decides every page")
+        self.finish()
+        self._announced = pages
+
+    def finish(self) -> None:
+        """End what was announced."""
+        self._end_probe()
+        self._announced, self._begun, self._first, self._end = None, 0, 0, 0
+
+    def begin(self, ordinal: int) -> None:
+        """Go on to the next page that was announced, which has this ordinal."""
+        self._ordinal = ordinal
+        if self._begun == self._end:
+            self._end_probe()
+            self._begin_probe(ordinal)
+        elif self._probe is not None:
+            self._probe.page += 1
+        self._begun += 1
+        self._window.leave(ordinal - self._layout.window)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is already known that nothing is found for the page."""
+        probe = self._current_probe()
+        self.last_candidates, self.last_read = probe.looked_at, 0
+        return probe.is_alone
+
+    def run_on(self, request: RunRequest) -> PageRun:
+        """Decide the pages behind the present one as far as that depends on their candidates alone."""
+        probe, first = self._current_probe(), self._begun - self._first
+        oldest = [] if request.bounds is None else [sequence for sequence, _ in self._oldest.ahead(_OLDEST_AHEAD)]
+        window = self._window.for_run(self._layout.window, self._first)
+        run = run_on(request, *probe.runs, window, first, np.array(oldest, np.int64), len(self))
+        if run.pages:
+            self._window.keep_all(first, run.kept)
+            self._kept += (self._ordinal + 1 + np.flatnonzero(run.kept)).tolist()
+            self._live += int(np.count_nonzero(run.kept))
+            self._begun += run.pages
+            probe.page += run.pages
+            self._ordinal += run.pages
+            self._window.leave(self._ordinal - self._layout.window)
+            self.last_candidates, self.last_read = probe.looked_at, run.compared
+        return run
+
+    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
+        """Return the live entries that are candidates for the page, ascending by sequence."""
+        probe = self._current_probe()
+        if self._gone and probe.is_outdated(self._gone):
+            probe = self._probe = self._renewed(probe.page)
+        self.last_candidates, self.last_read = probe.looked_at, 0
+        if not probe.has_candidates:
+            return []
+        sentences = common()
+        rows, places = probe.rows(evidence, sentences), probe.places(evidence, sentences)
+        settled = [probe.entry(row) for row in rows if row not in self._gone]
+        young = [entry for place in places if (entry := self._window.at(place)) is not None]
+        found = {entry.sequence: entry for entry in (*settled, *young)}
+        self.last_read = len(found)
+        return [found[sequence] for sequence in sorted(found)]
+
+    def equal_texts(self) -> list[Entry]:
+        """Return the live entries with the same text as the page, the earliest of each hash, ascending."""
+        probe = self._current_probe()
+        found = {
+            entry.sequence: entry
+            for hashed in (probe.texts(), probe.bodies())
+            for entry in self._equal(hashed, _MAX_EQUAL)
+        }
+        return [found[sequence] for sequence in sorted(found)]
+
+    def visit(self, url: int) -> Entry | None:
+        """Return the live entry of the URL with this hash, the earliest if there are several, or None."""
+        found = None if self._probe is None else self._probe.visits(url)
+        if found is not None:
+            return next(iter(self._equal(found, 1)), None)
+        settled: list[Entry] = []
+        if self._probe is not None and self._present is not None:
+            _, answers = self._present
+            settled = [self._probe.entry(row) for row in targets_of(self._probe.page, answers) if row not in self._gone]
+        else:
+            settled = [entry for entry in self._record if entry.sequence not in self._gone]
+        return next((entry for entry in settled if entry.url_hash == url), None) or self._window.visit(url)
+
+    def get(self, sequence: int) -> Entry | None:
+        """Return the live entry at `sequence`, if the window or the answers to a record have it, or None."""
+        young = self._window.get(sequence)
+        if young is not None:
+            return young
+        if sequence in self._gone:
+            return None
+        return next((entry for entry in self._record if entry.sequence == sequence), None)
+
+    def first(self) -> Entry | None:
+        """Return the earliest live entry, None if there is none; of a settled one, no more than its place."""
+        oldest = self._oldest.first()
+        if oldest is None:
+            return self._window.earliest()
+        sequence, ordinal = oldest
+        return Entry(sequence, None, None, None, 0, indexed=False, ordinal=ordinal, settled=True, row=sequence)
+
+    def add(self) -> None:
+        """Add the entry of the page: it is found from now on."""
+        self._window.keep(self._begun - 1 - self._first)
+        self._kept.append(self._ordinal)
+        self._live += 1
+
+    def remove(self, entry: Entry, ordinal: int) -> None:
+        """Remove a live entry, as an effect of the page with this ordinal or of a record after it."""
+        self._removed.append((ordinal, entry.sequence, entry.ordinal))
+        self._live -= 1
+        self._oldest.remove(entry.sequence)
+        young = self._window.get(entry.sequence)
+        if young is not None:
+            self._window.remove(entry.sequence)
+            self._unsettled_gone[entry.sequence] = RemovedEntry(ordinal, young.without_evidence())
+            return
+        self._gone[entry.sequence] = ordinal, entry.ordinal
+        if self._probe is not None:
+            self._probe.remove(entry.sequence)
+        self._window.forget(entry)
+
+    def removed(self) -> list[RemovedEntry]:
+        """Return the removed entries of which their shards do not know yet, in the order of their removal."""
+        gone = [
+            RemovedEntry(after, Entry(sequence, None, None, None, 0, ordinal=ordinal, settled=True, row=sequence))
+            for sequence, (after, ordinal) in self._gone.items()
+        ]
+        return sorted([*gone, *self._unsettled_gone.values()], key=lambda one: (one.ordinal, one.entry.sequence))
+
+    def young(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order."""
+        return self._window.entries()
+
+    def state(self) -> bytes:
+        """Return what is needed beside `young` and `removed` to go on."""
+        return msgspec.msgpack.encode(_State(self._settled_to, self._live, self._expires, *self._oldest.state()))
+
+    def held(self) -> HeldEntries:
+        """Return a view of the live entries that are here: those of the window."""
+        return HeldEntries((HeldValues(tuple(self.young())),))
+
+    def _use(self, rule: MatchRule) -> None:
+        self._bounds = ProbeBounds.of(rule)
+
+    def _equal(self, found: Hashed, limit: int) -> list[Entry]:
+        """Return the earliest live entries with a hash of the page."""
+        probe = self._current_probe()
+        rows = (row for row in found.rows if row not in self._gone)
+        entries = [probe.entry(row) for row in islice(rows, limit)]
+        if len(found.places) and len(entries) < limit:
+            entries += self._window.live(found.places, limit - len(entries))
+        return entries
+
+    def _current_probe(self) -> BatchProbe:
+        if self._probe is None:
+            raise RuntimeError("no page is judged: call `announce` and `begin`")
+        return self._probe
+
+    def _begin_probe(self, ordinal: int) -> None:
+        """Give the next pages that were announced their places, and take what the shards have answered for them."""
+        if self._announced is None or self._end == len(self._announced):
+            raise RuntimeError("more pages are decided than were announced")
+        self._first, self._end = self._end, min(self._end + self._layout.window, len(self._announced))
+        columns = self._announced
+        if self._end - self._first < len(columns):
+            columns = columns[self._first : self._end]
+        answers = self._batches.popleft() if self._batches else ()
+        counts = {len(answer.looked_at) for answer in answers}
+        if counts != {len(columns)}:
+            raise AnswersDifferError(
+                f"{len(columns)} pages are decided together, the shards have answered for {sorted(counts)}: they do "
+                "not read the same log"
+            )
+        self._settle(ordinal - self._layout.window + len(columns) - 1)
+        self._window.leave(ordinal - self._layout.window)
+        self._window.announce(columns)
+        self._present = columns, answers
+        self._probe = self._renewed(0)
+
+    def _renewed(self, first: int) -> BatchProbe:
+        assert self._present is not None
+        columns, answers = self._present
+        return BatchProbe(columns, self._bounds, merged(answers, columns, self._gone), self._window, first)
+
+    def _end_probe(self) -> None:
+        self._probe = self._present = None
+        self._window.finish()
+
+    def _settle(self, last: int) -> None:
+        """Leave the entries up to an ordinal to their shards, and forget removals of which these know."""
+        if last <= self._settled_to:
+            return
+        self._settled_to = last
+        settled = self._window.unsettled(last)
+        if len(settled):
+            sequences = settled.rows["sequence"].astype(np.int64)
+            self._window.settle(sequences, [b""] * len(settled))
+            if self._expires:
+                self._oldest.extend(settled.rows[settled.live])
+            for sequence in sequences[~settled.live].tolist():
+                gone = self._unsettled_gone.pop(sequence)
+                self._gone[sequence] = gone.ordinal, gone.entry.ordinal
+        for sequence in [sequence for sequence, (after, _) in self._gone.items() if after <= last]:
+            del self._gone[sequence]
+
+    def _restore(self, state: DeciderState) -> None:
+        """Fill the window and what is gone."""
+        young = list(state.young)
+        for removed in state.removed:
+            if removed.entry.settled:
+                self._gone[removed.entry.sequence] = removed.ordinal, removed.entry.ordinal
+            else:
+                young.append(removed.entry)
+                self._unsettled_gone[removed.entry.sequence] = removed
+        young.sort(key=lambda entry: entry.ordinal)
+        self._window.announce(PageColumns.of_entries(young))
+        for number, entry in enumerate(young):
+            self._window.keep(number, live=entry.sequence not in self._unsettled_gone)
+        self._window.finish()
+
+
+class _Oldest:
+    """The earliest settled entries of all shards, in order, as far as they are listed.
+
+    listed: OLDEST[n]. bound: the last sequence up to which they are all; -1: they are all. listed_to: ordinal up to
+    which entries were settled in the shards when these listed them.
+    """
+
+    def __init__(self, listed: npt.NDArray[Any], bound: int, listed_to: int) -> None:
+        self._listed: list[tuple[int, int]] = listed.tolist()
+        self._next, self._bound, self._listed_to = 0, bound, listed_to
+        self._removed: set[int] = set()
+
+    def first(self) -> tuple[int, int] | None:
+        """Return sequence and ordinal of the earliest one, or None."""
+        return next(iter(self.ahead(1)), None)
+
+    def ahead(self, count: int) -> list[tuple[int, int]]:
+        """Return the earliest ones, so many or all there are; StateError if none is left of those that are listed."""
+        while self._next < len(self._listed) and self._listed[self._next][0] in self._removed:
+            self._removed.discard(self._listed[self._next][0])
+            self._next += 1
+        found: list[tuple[int, int]] = []
+        for pair in islice(self._listed, self._next, None):
+            if len(found) == count or 0 <= self._bound < pair[0]:
+                break
+            if pair[0] not in self._removed:
+                found.append(pair)
+        if not found and self._bound >= 0:
+            raise StateError("more entries expire than the shards have listed")
+        return found
+
+    def remove(self, sequence: int) -> None:
+        """Remove one of them, if it is listed."""
+        if self._next < len(self._listed) and sequence >= self._listed[self._next][0]:
+            self._removed.add(sequence)
+
+    def extend(self, rows: npt.NDArray[Any]) -> None:
+        """Append entries that were settled, and come after all others. rows: ROW[n]."""
+        later = rows[rows["ordinal"].astype(np.int64) > self._listed_to]
+        self._listed += zip(later["sequence"].tolist(), later["ordinal"].tolist(), strict=True)
+
+    def replace(self, answers: Sequence[MessageAnswer], gone: Collection[int], listed_to: int) -> None:
+        """Take the lists of all shards in place of what was known."""
+        self._listed = sorted(pair for answer in answers for pair in answer.oldest.tolist() if pair[0] not in gone)
+        ends = [int(answer.oldest["sequence"][-1]) for answer in answers if not answer.is_all]
+        self._next, self._removed = 0, set()
+        self._bound, self._listed_to = min(ends, default=-1), listed_to
+
+    def state(self) -> tuple[bytes, int, int]:
+        """Return what is left, as OLDEST, with bound and listed_to."""
+        left = [pair for pair in self._listed[self._next :] if pair[0] not in self._removed]
+        return np.array(left, OLDEST).tobytes(), self._bound, self._listed_to
+
+
+class AnsweredNames:
+    """The names of entries: those in the answers, and those of `names` for entries of the window."""
+
+    def __init__(self, names: MutablePageNames) -> None:
+        self._names = names
+        self.candidates: ShardCandidates | None = None
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of the kept page at `sequence`."""
+        answered = None if self.candidates is None else self.candidates.name(sequence)
+        return answered or self._names.name(sequence)
+
+    def add(self, sequence: int, page_id: str, url: str) -> None:
+        """Store the id and URL of the kept page at `sequence`."""
+        self._names.add(sequence, page_id, url)
+
+    def erase(self, sequence: int) -> None:
+        """Erase the id and URL of the page at `sequence`, which was retracted."""
+        self._names.erase(sequence)
+
+
+def _named(entry: Entry) -> Entry:
+    """Return a settled entry whose row is named by its sequence."""
+    entry.row = entry.sequence
+    return entry
+
+
+def differing(one: bytes, other: bytes) -> int | None:
+    """Return the first place in which two answers differ, None if they are the same."""
+    if one == other:
+        return None
+    return bisect_right(range(min(len(one), len(other))), 0, key=lambda end: int(one[: end + 1] != other[: end + 1]))
