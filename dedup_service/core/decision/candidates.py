@@ -278,7 +278,7 @@ class LocalCandidates:
         Everything that is due is settled then, so that the tables have all that another process must know.
         """
         answers = self._settle(ordinal, pages)
-        self._window.leave(ordinal - self._layout.window + len(pages) - 1)
+        self._window.leave(ordinal - self._layout.window + max(0, len(pages) - 1))
         return answers
 
     def begin(self, ordinal: int) -> None:

@@ -190,6 +190,11 @@ class Shard:
         return sum(len(message.own) - message.done for message in self._undecided)
 
     @property
+    def undecided_bytes(self) -> int:
+        """Bytes of the evidence, keys and rows of those pages."""
+        return sum(message.own.rows.nbytes + 2 * message.own.data.nbytes for message in self._undecided)
+
+    @property
     def entries(self) -> LocalCandidates | None:
         """The entries; None before there is a policy."""
         return self._entries
@@ -275,15 +280,21 @@ class Shard:
         message.outcome = outcome
         return True
 
-    def answer(self) -> MessageAnswer:
-        """Return what the shard says of the message that was begun, which is ready; it is the latest one then."""
+    def answer(self, *, silent: bool = False) -> MessageAnswer:
+        """Return what the shard says of the message that was begun, which is ready; it is the latest one then.
+
+        silent: the message was answered before, so that only its effects are needed, and nothing is found for it.
+        """
         begun = self._begun
         if begun is None or not self.is_ready:
             raise RuntimeError("the message is not ready")
         self._follow(begun.last)
         first, answers = begun.first, []
         for columns in begun.batches:
-            answers.append(self._answer_batch(columns, first))
+            if silent and self._entries is not None:
+                self._entries.settle(first + len(columns) - 1, PageColumns.of_entries([]))
+            else:
+                answers.append(self._answer_batch(columns, first))
             first += len(columns)
         record = None if begun.record is None else self._apply(begun.sequence, begun.record)
         oldest, is_all = np.empty(0, OLDEST), True

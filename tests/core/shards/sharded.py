@@ -13,6 +13,15 @@ from dedup_service.core.shards.outcomes import MessageOutcome
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.runtime.kafka.messages.log_record import encode, log_parts
 from dedup_service.runtime.kafka.messages.page_batch import encode_batch
+from dedup_service.runtime.kafka.messages.shard_messages import (
+    answer_parts,
+    decode_answer,
+    decode_answer_part,
+    decode_outcome,
+    encode_outcome,
+)
+from dedup_service.runtime.kafka.state.deciding_state import decode_deciding_state, encode_deciding_state
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from tests.page_names import NamesInMemory
 
 __all__ = ["Message", "Sharded", "decided_alone", "messages_of"]
@@ -43,12 +52,23 @@ def decided_alone(messages: Sequence[Message]) -> list[Outcome]:
     return [outcome for message in messages for outcome in replica.apply_parts(parts_of(message))]
 
 
+def sent(shard: Shard) -> MessageAnswer:
+    """The answer of a shard, as it arrives."""
+    parts = [decode_answer_part(value) for value in answer_parts(shard.answer(), shard.number, "a-log")]
+    return decode_answer(parts[0].offset, [part.answer for part in parts])
+
+
 @dataclass
 class Sharded:
-    """`of` shards and a resolver. ahead: messages that a shard reads at most before it must wait for outcomes."""
+    """`of` shards and a resolver.
+
+    ahead: messages that a shard reads before its resolver, at most. restarts: before these messages the resolver is
+    made anew from its state.
+    """
 
     of: int
     ahead: int = 5
+    restarts: frozenset[int] = frozenset()
     outcomes: list[MessageOutcome] = field(default_factory=list)
     answers: dict[int, list[MessageAnswer]] = field(default_factory=dict)
 
@@ -85,13 +105,17 @@ class Sharded:
                     if not shard.is_ready:
                         assert begun[index] > number, "a shard waits for the outcome of a later message"
                         break
-                    self.answers.setdefault(ahead.offset, [None] * self.of)[index] = shard.answer()  # type: ignore[list-item]
+                    self.answers.setdefault(ahead.offset, [None] * self.of)[index] = sent(shard)  # type: ignore[list-item]
                     pending[index] = False
                     begun[index] += 1
             answers = self.answers.pop(message.offset)
+            if number in self.restarts:
+                state = decode_deciding_state(encode_deciding_state(self.replica.state(), PendingOutcomes()))
+                self.replica = self.resolver(state.replica)
             if self.names.candidates is not None:
                 self.candidates.answer(answers)
             outcomes = self.replica.apply_parts(parts_of(message))
             if self.names.candidates is not None:
-                self.outcomes.append(self.candidates.take_outcome(message.offset))
+                outcome = self.candidates.take_outcome(message.offset)
+                self.outcomes.append(decode_outcome(encode_outcome(outcome, "a-log"))[1])
             yield from outcomes

@@ -8,16 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE
-from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source, UnwrittenRecord, sequence_at
+from dedup_service.core.decision import table_answers
+from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.log_records import (
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    Source,
+    UnwrittenRecord,
+    sequence_at,
+)
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
-from dedup_service.core.rules.profiles import PROFILES, rule_for
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.shards import answers
+from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.messages.shard_messages import answer_parts
 from tests.core.decision.generated import Crawl
-from tests.core.shards.sharded import Sharded, decided_alone, messages_of
+from tests.core.decision.test_identical_crowds import of_crowd
+from tests.core.shards.sharded import Sharded, decided_alone, messages_of, parts_of
+from tests.page_names import NamesInMemory
 
 SPACE = "a-space"
 GUARDED = replace(rule_for(), guards=Guards(max_pages=3, max_hosts=2, max_titles=2))
@@ -61,3 +75,93 @@ def test_any_number_of_shards_gives_the_outcomes_of_one_process(shards: int, rul
     expected = decided_alone(messages)
     assert list(Sharded(shards).decide(messages)) == expected
     assert len({outcome.verdict.kind for outcome in expected if outcome.verdict is not None}) > 3
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1, 2, 8]), st.integers(1, 24), st.sampled_from(RULES))
+@settings(max_examples=12, deadline=None)
+def test_any_window_and_any_lead_of_the_shards_give_the_same_outcomes(
+    seed: int, shards: int, window: int, rule: MatchRule
+) -> None:
+    """Short windows, messages as long as the window, and shards that are ahead of the resolver change nothing."""
+    messages = messages_of(list(log_of(seed, 150, rule, window)))
+    assert list(Sharded(shards, ahead=1 + seed % 9).decide(messages)) == decided_alone(messages)
+
+
+@given(st.integers(0, 10_000), st.sets(st.integers(1, 60), max_size=8))
+@settings(max_examples=8, deadline=None)
+def test_a_resolver_that_is_started_again_from_its_state_gives_the_same_outcomes(seed: int, restarts: set[int]) -> None:
+    """Window, removals of which shards do not know, what expires next and guards are in the state."""
+    messages = messages_of(list(log_of(seed, 300, GUARDED, window=16, keep=Keep(max_pages=60))))
+    assert list(Sharded(4, restarts=frozenset(restarts)).decide(messages)) == decided_alone(messages)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_crowds_of_one_fingerprint_are_cut_alike_by_any_number_of_shards(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many entries with one fingerprint the earliest are candidates, wherever they are and whatever was removed."""
+    for module in (table_answers, answers):
+        monkeypatch.setattr(module, "MAX_IDENTICAL", 2)
+    chosen = random.Random(seed)
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=40), Keep(max_pages=30))
+    batches: list[list[LogRecord]] = [[PolicyRecord(policy, initial=True, log="a-log")]]
+    offset = 0
+    for _ in range(12):
+        pages = [of_crowd(chosen.getrandbits(chosen.choice([5, 32]))) for _ in range(chosen.randrange(1, 40))]
+        batches.append([PageRecord(Source("pages", 0, offset + at), page, SPACE) for at, page in enumerate(pages)])
+        offset += len(pages)
+    messages = messages_of(batches)
+    expected = decided_alone(messages)
+    for shards in (1, 4):
+        assert list(Sharded(shards).decide(messages)) == expected
+    monkeypatch.setattr(table_answers, "MAX_IDENTICAL", 512)
+    assert decided_alone(messages) != expected, "the crowds of this log are not cut"
+
+
+def test_replicas_of_a_shard_give_the_same_answers_whatever_they_have_learned_so_far() -> None:
+    """A replica that learns each outcome at once and one that learns it when it must give the same bytes."""
+    messages = messages_of(list(log_of(9, 300, rule_for(), window=16)))
+    resolved = Sharded(2)
+    list(resolved.decide(messages))
+    eager, lazy = (Shard(ShardNumber(1, 2), NamesInMemory()) for _ in range(2))
+    learned = 0
+    for number, message in enumerate(messages):
+        for shard in (eager, lazy):
+            shard.begin(message.offset, parts_of(message))
+        for outcome in resolved.outcomes[max(0, number - 1) : number]:
+            eager.learn(outcome)
+        while not lazy.is_ready:
+            lazy.learn(resolved.outcomes[learned])
+            learned += 1
+        first, second = (list(answer_parts(shard.answer(), shard.number, "a-log")) for shard in (eager, lazy))
+        assert first == second
+    assert learned < len(messages) - 1, "the second replica was never behind"
+
+
+def test_an_outcome_of_another_log_is_refused() -> None:
+    """A shard raises StateError for an outcome of other pages than it has read, and has not learned it then."""
+    messages = messages_of(list(log_of(3, 60, rule_for(), window=16)))
+    resolved = Sharded(1)
+    list(resolved.decide(messages))
+    shard = Shard(ShardNumber(1, 1), NamesInMemory())
+    for message in messages[:2]:
+        shard.begin(message.offset, parts_of(message))
+        shard.answer()
+    first, second = resolved.outcomes[:2]
+    assert shard.learn(first)
+    assert not shard.learn(first)
+    with pytest.raises(StateError, match="do not read the same log"):
+        shard.learn(replace(second, kept=second.kept[:-1]))
+    with pytest.raises(StateError, match="outcomes are missing"):
+        shard.learn(replace(second, offset=second.offset + 2))
+    assert shard.learn(second)
+
+
+def test_slots_that_cannot_be_shared_are_refused() -> None:
+    """Three shards cannot share eight slots; the error says which numbers can."""
+    with pytest.raises(ConfigurationError, match="use 1, 2, 4, 8"):
+        ShardNumber(1, 3).check(8)
+    with pytest.raises(ConfigurationError, match="counted from 1"):
+        ShardNumber.parse("0/4")
+    with pytest.raises(ConfigurationError, match="as in 1/4"):
+        ShardNumber.parse("1of4")

@@ -1,0 +1,148 @@
+"""The state of a shard as that of a replica, so that the deciding store keeps it: what a snapshot has beside entries.
+
+Pages that wait for their outcome are in it, with their evidence: some thousands, divided among the shards.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.entry_rows import ROW
+from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.replica import ReplicaState
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import offset_of, sequence_at
+from dedup_service.core.shards.outcomes import MessageOutcome
+from dedup_service.core.shards.shard import Shard, ShardNumber, ShardState, UndecidedMessage
+from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome, encode_outcome
+
+__all__ = ["ShardReplica", "number_in", "replica_state", "shard_state"]
+
+
+class _Undecided(msgspec.Struct, array_like=True):
+    """See `UndecidedMessage`. rows: ROW[n]. outcome: as in `outcomes`, nil if it is not known."""
+
+    offset: int
+    first: int
+    count: int
+    done: int
+    rows: bytes
+    packed: list[bytes]
+    keys: list[bytes]
+    names: list[tuple[str, str]]
+    outcome: bytes | None
+
+
+class _Fields(msgspec.Struct):
+    shard: int
+    shards: int
+    lists_oldest: bool
+    undecided: list[_Undecided]
+
+
+class ShardReplica:
+    """A shard as the deciding store sees a replica."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+
+    @property
+    def sequence(self) -> int:
+        """Sequence of the latest message."""
+        return sequence_at(self._shard.offset)
+
+    @property
+    def log(self) -> str | None:
+        """Identity of the log."""
+        return self._shard.log
+
+    @property
+    def expired_up_to(self) -> int:
+        """Sequence up to which no entry is live, -1: outcomes say which entries leave."""
+        return -1
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of memory of what is in no table: pages that wait for their outcome."""
+        return {"undecided": self._shard.undecided_bytes}
+
+    def state(self) -> ReplicaState:
+        """Return the state for a snapshot."""
+        return replica_state(self._shard.state(), self._shard.number)
+
+
+def replica_state(state: ShardState, number: ShardNumber) -> ReplicaState:
+    """Return the state of a shard as that of a replica."""
+    undecided = [_encoded(message) for message in state.undecided]
+    fields = _Fields(number.index, number.of, state.lists_oldest, undecided)
+    return ReplicaState(
+        sequence=sequence_at(state.offset),
+        log=state.log,
+        policy=state.policy,
+        policy_sequence=state.policy_sequence,
+        seen=state.seen,
+        corrections=state.corrections,
+        decider=DeciderState(ordinal=state.ordinal, candidates=msgspec.msgpack.encode(fields)),
+    )
+
+
+def number_in(state: ReplicaState) -> ShardNumber | None:
+    """Return which shard a state is of, None if it is of no shard."""
+    if not state.decider.candidates:
+        return None
+    try:
+        fields = msgspec.msgpack.decode(state.decider.candidates, type=_Fields)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return ShardNumber(fields.shard, fields.shards)
+
+
+def shard_state(state: ReplicaState) -> ShardState:
+    """Return the state of a shard that `replica_state` returned; StateError for that of anything else."""
+    try:
+        fields = msgspec.msgpack.decode(state.decider.candidates, type=_Fields)
+        undecided = tuple(_decoded(message) for message in fields.undecided)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise StateError(f"the snapshot is of no shard: {error}") from error
+    return ShardState(
+        offset=offset_of(state.sequence),
+        log=state.log,
+        policy=state.policy,
+        policy_sequence=state.policy_sequence,
+        seen=state.seen,
+        corrections=state.corrections,
+        ordinal=state.decider.ordinal,
+        undecided=undecided,
+        lists_oldest=fields.lists_oldest,
+    )
+
+
+def _encoded(message: UndecidedMessage) -> _Undecided:
+    outcome = None if message.outcome is None else encode_outcome(message.outcome, "")
+    own = message.own
+    return _Undecided(
+        message.offset,
+        message.first,
+        message.count,
+        message.done,
+        own.rows.tobytes(),
+        list(own.packed),
+        list(own.keys),
+        [(page_id, url) for page_id, url in message.names],
+        outcome,
+    )
+
+
+def _decoded(fields: _Undecided) -> UndecidedMessage:
+    outcome: MessageOutcome | None = None
+    if fields.outcome is not None:
+        _, outcome = decode_outcome(fields.outcome)
+    own = _columns(fields.rows, fields.packed, fields.keys)
+    return UndecidedMessage(
+        fields.offset, fields.first, fields.count, own, fields.names, outcome=outcome, done=fields.done
+    )
+
+
+def _columns(rows: bytes, packed: Sequence[bytes], keys: Sequence[bytes]) -> PageColumns:
+    return PageColumns.of_rows(np.frombuffer(bytearray(rows), ROW), packed, keys)
