@@ -18,6 +18,7 @@ __all__ = [
     "MAX_PLACES",
     "CorrectionRecord",
     "ExpiredRecord",
+    "LayoutRecord",
     "LogRecord",
     "PageRecord",
     "Policy",
@@ -208,6 +209,13 @@ class PolicyRecord:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LayoutRecord:
+    """The layout of the index for a log that begins with it; the first policy, which follows, takes it."""
+
+    layout: IndexLayout
+
+
 LogRecord = (
     PageRecord
     | RejectedRecord
@@ -218,4 +226,5 @@ LogRecord = (
     | RetractionRecord
     | CorrectionRecord
     | PolicyRecord
+    | LayoutRecord
 )

@@ -29,6 +29,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
+    LayoutRecord,
     LogRecord,
     PageRecord,
     Policy,
@@ -200,6 +201,8 @@ class Replica:
                 self._correct(record)
             case PolicyRecord():
                 self._change_policy(sequence, record)
+            case LayoutRecord():
+                pass  # the policy behind it has it
         self.sequence = sequence
         return outcome
 

@@ -36,7 +36,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer, merged, targets_of
 from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
 
-__all__ = ["AnsweredNames", "AnswersDifferError", "ShardCandidates", "differing"]
+__all__ = ["AnsweredNames", "AnswersDifferError", "ShardCandidates", "differing", "shards_in"]
 
 _MAX_EQUAL = 64
 _OLDEST_AHEAD = 160
@@ -49,10 +49,11 @@ class AnswersDifferError(StateError):
 class _State(msgspec.Struct):
     """What a snapshot has beside window and removed entries.
 
-    settled_to: ordinal up to which entries are settled. live: entries. expires: whether entries may expire. oldest:
-    OLDEST[n] as bytes; bound and listed_to: see `_Oldest`.
+    shards: how many have answered. settled_to: ordinal up to which entries are settled. live: entries. expires: whether
+    entries may expire. oldest: OLDEST[n] as bytes; bound and listed_to: see `_Oldest`.
     """
 
+    shards: int = 0
     settled_to: int = -1
     live: int = 0
     expires: bool = False
@@ -121,6 +122,12 @@ class ShardCandidates:
     def name(self, sequence: int) -> tuple[str, str] | None:
         """Return (id, URL) of an entry that the present answers have, or None."""
         return self._names.get(sequence)
+
+    @property
+    def first_young(self) -> int | None:
+        """Sequence of the earliest entry of the window that is not settled, None if there is none."""
+        earliest = self._window.earliest()
+        return None if earliest is None else earliest.sequence
 
     def take_outcome(self, offset: int) -> MessageOutcome:
         """Return what the message at `offset`, which was applied, has done to the entries."""
@@ -280,7 +287,9 @@ class ShardCandidates:
 
     def state(self) -> bytes:
         """Return what is needed beside `young` and `removed` to go on."""
-        return msgspec.msgpack.encode(_State(self._settled_to, self._live, self._expires, *self._oldest.state()))
+        return msgspec.msgpack.encode(
+            _State(self._shards, self._settled_to, self._live, self._expires, *self._oldest.state())
+        )
 
     def held(self) -> HeldEntries:
         """Return a view of the live entries that are here: those of the window."""
@@ -445,6 +454,14 @@ def _named(entry: Entry) -> Entry:
     """Return a settled entry whose row is named by its sequence."""
     entry.row = entry.sequence
     return entry
+
+
+def shards_in(state: DeciderState) -> int | None:
+    """Return how many shards answered to the resolver whose state it is; None for a state of none."""
+    try:
+        return msgspec.msgpack.decode(state.candidates, type=_State).shards or None
+    except (ValueError, msgspec.MsgspecError):
+        return None
 
 
 def differing(one: bytes, other: bytes) -> int | None:

@@ -120,7 +120,8 @@ class ShardState:
     """A shard after a message, without its settled entries and their names.
 
     offset: of that message, -1 before any. ordinal: pages decided up to it. undecided: the later messages that wait for
-    their outcomes, and own pages with an outcome that is not due. The rest is as in `ReplicaState`.
+    their outcomes, and own pages with an outcome that is not due. taken_down: sequences of pages whose names are erased
+    when they are removed. The rest is as in `ReplicaState`.
     """
 
     offset: int = -1
@@ -132,6 +133,7 @@ class ShardState:
     ordinal: int = 0
     undecided: tuple[UndecidedMessage, ...] = ()
     lists_oldest: bool = False
+    taken_down: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +176,7 @@ class Shard:
         self._seen = SeenRecords(state.seen)
         self._overrides = Overrides(state.corrections)
         self._undecided = deque(state.undecided)
-        self._lists_oldest = state.lists_oldest
+        self._lists_oldest, self._taken_down = state.lists_oldest, set(state.taken_down)
         self._begun: _Begun | None = None
         self._entries: LocalCandidates | None = None
         if self.policy is not None:
@@ -198,6 +200,13 @@ class Shard:
     def entries(self) -> LocalCandidates | None:
         """The entries; None before there is a policy."""
         return self._entries
+
+    @property
+    def first_sequence(self) -> int | None:
+        """Sequence of the earliest settled entry, None if there is none."""
+        if self._entries is None or not len(rows := self._entries.store.first()):
+            return None
+        return int(self._entries.store.rows(rows)["sequence"][0])
 
     @property
     def next_outcome(self) -> int:
@@ -324,6 +333,7 @@ class Shard:
             ordinal=self.ordinal,
             undecided=tuple(replace(message) for message in self._undecided),
             lists_oldest=self._lists_oldest,
+            taken_down=frozenset(self._taken_down),
         )
 
     def _open(self, policy: Policy) -> None:
@@ -341,6 +351,8 @@ class Shard:
             for name, mine in zip(of_batch, mask.tolist(), strict=True)
             if mine
         ]
+        if self.policy is None:
+            return
         self._undecided.append(UndecidedMessage(begun.offset, begun.first, begun.count, _joined(own), names))
 
     def _follow(self, last: int) -> None:
@@ -360,6 +372,8 @@ class Shard:
             self._undecided.popleft()
         for after, sequence, ordinal in removed:
             self._remove(after, sequence, ordinal)
+        if not self._undecided:
+            self._taken_down.clear()
 
     def _keep(self, message: UndecidedMessage, outcome: MessageOutcome, end: int) -> None:
         """Keep the own pages of a message up to number `end` that are kept."""
@@ -387,6 +401,9 @@ class Shard:
                 "states are not of the same log"
             )
         self._entries.remove(entry, after)
+        if sequence in self._taken_down:
+            self._taken_down.discard(sequence)
+            self._names.erase(sequence)
 
     def _answer_batch(self, pages: PageColumns, first: int) -> BatchAnswer:
         entries, policy = self._entries, self.policy
@@ -424,10 +441,10 @@ class Shard:
                 self._seen.add_range(record.source, record.end)
                 return None
             case RetractionRecord(url, _):
-                found = self._at_url(url)
+                found = self._taken_down_at(url)
             case CorrectionRecord():
                 self._overrides.add(record)
-                found = self._at_url(record.url) if record.duplicate else []
+                found = self._taken_down_at(record.url) if record.duplicate else []
             case UnwrittenRecord():
                 held = [self._held(at) for at in record.sequences]
                 found = sorted((entry for entry in held if entry is not None), key=lambda entry: entry.sequence)
@@ -435,6 +452,16 @@ class Shard:
                 return None
         rows = EntryRows.from_entries([replace(entry, keys=b"") for entry in found])
         return RecordAnswer(rows, self._names_of(rows))
+
+    def _taken_down_at(self, url: str) -> list[Entry]:
+        """Return the entries of a URL, one of which is removed with its name."""
+        found, value = self._at_url(url), np.uint64(url_hash(url))
+        waiting = [message.own.rows for message in self._undecided]
+        self._taken_down.update(entry.sequence for entry in found)
+        self._taken_down.update(
+            sequence for rows in waiting for sequence in rows["sequence"][rows["url_hash"] == value].tolist()
+        )
+        return found
 
     def _at_url(self, url: str) -> list[Entry]:
         if self._entries is None:

@@ -38,6 +38,9 @@ LIVE_LIMIT_S = 120.0
 STALL_LIMIT_S = 90.0
 """Longer than a page that twice reaches its time limit of 20 s, and a rebalance after it."""
 
+WAIT_LIMIT_S = 5.0
+"""For which a step waits for a shard or a resolver, before that is said: a batch takes far less."""
+
 BLIND_LIMIT_S = 60.0
 """The backlog is measured every 5 s; one attempt may take half a minute while brokers fail over."""
 
@@ -94,6 +97,9 @@ class Health(NullObserver):
         waiting = [step.step for step in status.steps if not step.assigned]
         if waiting:
             return ProbeAnswer(False, f"{' and '.join(waiting)}: no partitions of pages are assigned")
+        held_up = next((step for step in status.steps if step.waits_for and step.waits_s > WAIT_LIMIT_S), None)
+        if held_up is not None:
+            return ProbeAnswer(False, f"{held_up.step}: {held_up.waits_for}, for {held_up.waits_s:.0f} s")
         problem = self._blindness(status.backlog) or self._stall(status.backlog, status.steps)
         return ProbeAnswer(True, "ready") if problem is None else ProbeAnswer(False, problem)
 

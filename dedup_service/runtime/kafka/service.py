@@ -18,20 +18,32 @@ from pathlib import Path
 from typing import TypeVar
 
 from dedup_service.core.decision.replica import Replica
+from dedup_service.core.log_records import PolicyRecord
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.events import Observer, Observers, RestoreEvent
+from dedup_service.runtime.events import Observer, Observers, ProblemEvent, RestoreEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.client.log_appender import LogAppender
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.retry import Backoff, ThrottledWarning
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.control.operator_records import RequestedPolicy, binding_of, check_policy, first_policy
+from dedup_service.runtime.kafka.control.operator_records import (
+    RequestedPolicy,
+    begun_with,
+    binding_of,
+    check_policy,
+    first_policy,
+)
 from dedup_service.runtime.kafka.monitor import BacklogMonitor, watch_interval_s
+from dedup_service.runtime.kafka.shards.answer_reader import AnswerReader
+from dedup_service.runtime.kafka.shards.restore import answered_to, restore_resolver, restore_shard
+from dedup_service.runtime.kafka.shards.shard_step import SHARD, ShardStep
+from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
 from dedup_service.runtime.kafka.state.local_state import LocalState
-from dedup_service.runtime.kafka.state.restore import restore
+from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, Begins, StepOffsets, require_finished
 from dedup_service.runtime.kafka.state.warm_up import load_kernels
 from dedup_service.runtime.kafka.status import ServiceStatus
@@ -40,14 +52,14 @@ from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideSte
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
-from dedup_service.runtime.kafka.topics import OutputMode, Topics
+from dedup_service.runtime.kafka.topics import OutputMode, Topics, require_shards
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import PoolState
 from dedup_service.runtime.workers.preparation import Preparer
 
-__all__ = ["DECIDE", "FINGERPRINT", "Service", "ServiceSettings"]
+__all__ = ["DECIDE", "FINGERPRINT", "SHARD", "Service", "ServiceSettings"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,6 +88,9 @@ class ServiceSettings:
     partition whose records wait longer than that while none is done makes its process not ready; give more than
     twice `page_timeout_s`.
     outputs: what is written for a page.
+    shard: which shard this process is, of the step `shard`. resolved_shards: how many shards answer to the deciding
+    step; None if it has all entries itself. verify: compare the answers of replicas. answer_all: a shard answers to
+    messages that have an answer, too.
     snapshot_every: minimum number of log records between two snapshots. max_memory_bytes: of this process, if it
     decides (see `runtime.memory_limit`).
     """
@@ -103,6 +118,10 @@ class ServiceSettings:
     snapshot_every: int = 100_000
     max_memory_bytes: int | None = None
     outputs: OutputMode = OutputMode.PAGES
+    shard: ShardNumber | None = None
+    resolved_shards: int | None = None
+    verify: bool = False
+    answer_all: bool = False
 
     @property
     def group_id(self) -> str:
@@ -110,7 +129,7 @@ class ServiceSettings:
         return f"{self.prefix}{self.group}"
 
 
-Step = FingerprintStep | DecideStep
+Step = FingerprintStep | DecideStep | ShardStep
 Steps = dict[str, Step]
 
 
@@ -163,12 +182,7 @@ class Service:
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set, then drain and return. Raises the error that ended a step."""
         settings = self._settings
-        fingerprinter = build_fingerprinter(settings.space)
-        space_id = fingerprinter.space_id
-        is_bounded = settings.max_memory_bytes is not None
-        requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep, may_be_lower=is_bounded)
-        if DECIDE in settings.steps:
-            load_kernels(fingerprinter, requested.policy, shards=settings.shards)
+        requested = None if settings.shard is not None else self._requested()
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(lambda: local.close(self.left_s()))
@@ -181,8 +195,19 @@ class Service:
             finally:
                 self._begin_stop()
 
+    def _requested(self) -> RequestedPolicy:
+        """Return the policy of the options; a service that decides has its machine code then."""
+        settings = self._settings
+        fingerprinter = build_fingerprinter(settings.space)
+        is_bounded = settings.max_memory_bytes is not None
+        space_id = fingerprinter.space_id
+        requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep, may_be_lower=is_bounded)
+        if DECIDE in settings.steps:
+            load_kernels(fingerprinter, requested.policy, shards=settings.shards)
+        return requested
+
     def _start_steps(
-        self, local: LocalState, requested: RequestedPolicy, stack: ExitStack, stop: threading.Event
+        self, local: LocalState, requested: RequestedPolicy | None, stack: ExitStack, stop: threading.Event
     ) -> Steps | None:
         """Build the steps, retrying while brokers are unavailable; None if `stop` was set first.
 
@@ -204,10 +229,13 @@ class Service:
         return None
 
     def _build_steps(
-        self, local: LocalState, requested: RequestedPolicy, stack: ExitStack, stop: threading.Event
+        self, local: LocalState, requested: RequestedPolicy | None, stack: ExitStack, stop: threading.Event
     ) -> Steps | None:
         """One attempt of `_start_steps`."""
         settings = self._settings
+        if requested is None:
+            shard = self._shard_step(local, stack, stop)
+            return None if shard is None else {SHARD: shard}
         binding = binding_of(settings.connection, self._topics, settings.group_id, settings.outputs)
         log = LogConsumer(settings.connection, self._topics.fingerprints)
         stack.callback(log.close)
@@ -217,7 +245,8 @@ class Service:
         self._monitor.start()
         steps: Steps = {}
         if DECIDE in settings.steps:
-            step = self._decide_step(local, log, requested, binding.pages, self._offsets(begins, stack), stop)
+            offsets = self._offsets(begins, stack)
+            step = self._decide_step(local, log, requested, first, binding.pages, offsets, stop)
             if step is None:
                 return None
             steps[DECIDE] = step
@@ -245,6 +274,7 @@ class Service:
         local: LocalState,
         log: LogConsumer,
         requested: RequestedPolicy,
+        first: PolicyRecord,
         pages: str,
         offsets: StepOffsets,
         stop: threading.Event,
@@ -252,17 +282,26 @@ class Service:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
         settings = self._settings
         memory = None if settings.max_memory_bytes is None else ProcessMemoryLimit(settings.max_memory_bytes)
-        restored = restore(
-            local,
-            log,
-            {(topic, partition): offset for (topic, partition), offset in offsets.of(DECIDE).items()},
-            shards=settings.shards,
-            progress=self._report_restore,
-            stop=stop,
-            max_waiting=DecideSettings().max_pending_outcomes,
-            pages=self._topics.pages,
-            memory=memory,
-        )
+        written = {(topic, partition): offset for (topic, partition), offset in offsets.of(DECIDE).items()}
+        sharded: ShardedLog | None = None
+        restored: RestoredReplica | None
+        if settings.resolved_shards is not None:
+            resolver = self._resolver(settings.resolved_shards, local, log, first, written, stop)
+            if resolver is None:
+                return None
+            restored, sharded = resolver
+        else:
+            restored = restore(
+                local,
+                log,
+                written,
+                shards=settings.shards,
+                progress=self._report_restore,
+                stop=stop,
+                max_waiting=DecideSettings().max_pending_outcomes,
+                pages=self._topics.pages,
+                memory=memory,
+            )
         if restored is None:
             return None
 
@@ -287,8 +326,70 @@ class Service:
             check=check,
             memory=memory,
             outputs=settings.outputs,
+            sharded=sharded,
             session_timeout_s=settings.session_timeout_s,
         )
+
+    def _resolver(
+        self,
+        shards: int,
+        local: LocalState,
+        log: LogConsumer,
+        first: PolicyRecord,
+        written: dict[tuple[str, int], int],
+        stop: threading.Event,
+    ) -> tuple[RestoredReplica, ShardedLog] | None:
+        """Return the state of a resolver and the log that it follows; None if `stop` was set first."""
+        settings, topics, log_id = self._settings, self._topics, first.log or ""
+        require_shards(settings.connection, topics, shards)
+        resolver = restore_resolver(shards, local, log, log_id, first.policy, written, topics, stop=stop)
+        if resolver is None:
+            return None
+        self._report_restore(RestoreEvent(0, 0, 0.0, done=True))
+        answers = AnswerReader(
+            settings.connection,
+            topics.candidates,
+            shards,
+            log_id,
+            done=resolver.done,
+            positions=resolver.positions,
+            verify=settings.verify,
+        )
+        appender = self._appender(f"the resolver of {local.instance}")
+        sharded = ShardedLog(
+            log,
+            answers,
+            resolver.names,
+            appender,
+            topics.outcomes,
+            log_id,
+            lambda problem: self._observers.problem(ProblemEvent(DECIDE, "append_lost", problem)),
+        )
+        return resolver.restored, sharded
+
+    def _shard_step(self, local: LocalState, stack: ExitStack, stop: threading.Event) -> ShardStep | None:
+        """Restore a shard and return its step; None if `stop` was set first."""
+        settings, topics, number = self._settings, self._topics, self._settings.shard
+        assert number is not None
+        log = LogConsumer(settings.connection, topics.fingerprints)
+        stack.callback(log.close)
+        first = begun_with(settings.connection, topics, log)
+        require_shards(settings.connection, topics, number.of)
+        log_id = first.log or ""
+        answered = -1 if settings.answer_all else answered_to(settings.connection, topics.candidates, number, log_id)
+        restored = restore_shard(number, local, log, log_id, first.policy, topics, answered=answered, stop=stop)
+        if restored is None:
+            return None
+        self._report_restore(RestoreEvent(0, 0, 0.0, done=True))
+        outcomes = LogConsumer(settings.connection, topics.outcomes)
+        stack.callback(outcomes.close)
+        outcomes.seek(restored.outcomes_at)
+        appender = self._appender(f"shard {number} of {local.instance}")
+        return ShardStep(topics, local, restored, log, outcomes, appender, self._observers)
+
+    def _appender(self, name: str) -> LogAppender:
+        settings = self._settings
+        return LogAppender(settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MAX_BYTES)
 
     def _report_restore(self, event: RestoreEvent) -> None:
         self._restore = event
@@ -316,12 +417,7 @@ class Service:
             instance,
             space_id,
             preparer,
-            LogAppender(
-                settings.connection,
-                f"the fingerprinting step of {instance}",
-                timeout_s=settings.transaction_timeout_s,
-                max_bytes=_MAX_BYTES,
-            ),
+            self._appender(f"the fingerprinting step of {instance}"),
             settings.rejection_limit,
             self._observers,
             offsets=offsets,
@@ -339,7 +435,7 @@ class Service:
 
     def _run_steps(self, stop: threading.Event) -> None:
         """Run the steps in threads; at a stop end them in order, fingerprinting first, within the budget."""
-        order = [name for name in (FINGERPRINT, DECIDE) if name in self._steps]
+        order = [name for name in (FINGERPRINT, SHARD, DECIDE) if name in self._steps]
         stops = {name: threading.Event() for name in order}
         threads = {name: self._start(name, stops[name]) for name in order}
         while not stop.is_set() and not self._ended.wait(0.1):

@@ -24,7 +24,8 @@ class StepStatus:
     ticked_at: monotonic seconds of its last turn. assigned: its partitions of `pages`. buffered_pages,
     buffered_bytes: records of `pages` that it has read and not committed, as of its last turn. waiting_outcomes:
     outcomes from the log that are not written yet, here or elsewhere; None for a step that has none.
-    waiting_outcomes_limit: how many there may be.
+    waiting_outcomes_limit: how many there may be. waits_for: of a step that is held up by another process, what it
+    waits for, by name, "" for nothing; waits_s: for how long.
     """
 
     step: str
@@ -34,6 +35,8 @@ class StepStatus:
     buffered_bytes: int = 0
     waiting_outcomes: int | None = None
     waiting_outcomes_limit: int | None = None
+    waits_for: str = ""
+    waits_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
@@ -22,7 +23,6 @@ from dedup_service.interfaces.cli.support.options import (
     MAX_MEMORY,
     OUTPUTS,
     SERVICE_WORKERS,
-    SHARDS,
     SPACE,
     connection_from,
     rule_from,
@@ -33,7 +33,7 @@ from dedup_service.interfaces.cli.support.progress import RestoreBar
 from dedup_service.interfaces.cli.support.stop_signals import StopSignals
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.first_use import compile_notice
-from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
+from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.topics import OutputMode
 
@@ -48,6 +48,7 @@ STEPS = {
     "both": frozenset({FINGERPRINT, DECIDE}),
     FINGERPRINT: frozenset({FINGERPRINT}),
     DECIDE: frozenset({DECIDE}),
+    SHARD: frozenset({SHARD}),
 }
 DEFAULTS = {name: field.default for name, field in ServiceSettings.__dataclass_fields__.items()}
 
@@ -79,7 +80,29 @@ WORK = (
         type=click.Choice(list(STEPS)),
         default="both",
         show_default=True,
-        help="Steps that this process runs.",
+        help="Steps that this process runs. `shard` has a part of the index; with --shards, `decide` asks the shards.",
+    ),
+    click.option(
+        "--shard",
+        metavar="I/S",
+        help="Which shard this process is, counted from 1, as in 1/4. For --steps shard. Any number of processes may "
+        "be the same shard, each with its own --state.",
+    ),
+    click.option(
+        "--shards",
+        type=click.IntRange(1, 64),
+        metavar="S",
+        help="Decide with what S shards answer, instead of an index in this process. For --steps decide.",
+    ),
+    click.option(
+        "--verify",
+        is_flag=True,
+        help="Compare the answers of all replicas of a shard, and stop if two differ. With --shards.",
+    ),
+    click.option(
+        "--answer-all",
+        is_flag=True,
+        help="Answer from the --state on, also to what was answered before. For --steps shard, if answers were lost.",
     ),
     OUTPUTS,
     click.option(
@@ -94,7 +117,6 @@ WORK = (
 )
 BOUNDS = (
     *SERVICE_WORKERS,
-    SHARDS,
     click.option(
         "--max-rejected-share",
         type=click.FloatRange(0, 1, min_open=True),
@@ -190,7 +212,6 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         action=None if options["action"] is None else Action(options["action"]),
         keep=options["keep"],
         processes=options["processes"],
-        shards=options["shards"],
         page_timeout_s=options["page_timeout_s"],
         page_memory_mb=options["page_memory_mb"],
         rejection_limit=RejectionLimit(share=options["max_rejected_share"]),
@@ -202,7 +223,29 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         snapshot_every=options["snapshot_every"],
         max_memory_bytes=options["max_memory"],
         outputs=OutputMode(options["outputs"]),
+        shard=_shard_of(options),
+        resolved_shards=options["shards"],
+        verify=options["verify"],
+        answer_all=options["answer_all"],
     )
+
+
+def _shard_of(options: dict[str, Any]) -> ShardNumber | None:
+    """Return which shard the process is, None for other steps; UsageError for options that do not fit together."""
+    steps = options["steps"]
+    if (steps == SHARD) != (options["shard"] is not None):
+        raise click.UsageError("--steps shard needs --shard I/S, as in 1/4, and no other step takes it")
+    if options["shards"] is not None and steps != DECIDE:
+        raise click.UsageError("--shards is for --steps decide: the number of shards that answer")
+    if options["verify"] and options["shards"] is None:
+        raise click.UsageError("--verify compares the answers of shards: give --steps decide and --shards")
+    if options["answer_all"] and steps != SHARD:
+        raise click.UsageError("--answer-all is for --steps shard")
+    if options["max_memory"] is not None and (steps == SHARD or options["shards"] is not None):
+        raise click.UsageError("--max-memory is not for shards: bound the kept pages with --keep, see `twinsieve plan`")
+    if steps == SHARD and any(options[name] is not None for name in ("action", "keep")):
+        raise click.UsageError("a shard takes the policy of the log: leave --action and --keep out")
+    return None if options["shard"] is None else ShardNumber.parse(options["shard"])
 
 
 def _addresses(options: dict[str, Any]) -> "Addresses | None":

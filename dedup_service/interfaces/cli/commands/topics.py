@@ -81,6 +81,21 @@ def topics_group() -> None:
     show_default=True,
     help="Largest batch of `pages`, compressed. Outputs take 16 MiB.",
 )
+@click.option(
+    "--slots",
+    metavar="V",
+    type=click.Choice(["1", "2", "4", "8", "16", "32", "64"]),
+    help="Also create the topics for shards, V of them at most, and let an empty log begin with so many slots. "
+    "[default: no shards; a log has 8 slots]",
+)
+@click.option(
+    "--candidates-retention",
+    metavar="TIME",
+    callback=parse_duration_ms,
+    default="7d",
+    show_default=True,
+    help="Retention of `candidates`: how long a resolver may be away.",
+)
 @OUTPUTS
 @_JSON
 def create_command(
@@ -90,6 +105,8 @@ def create_command(
     output_retention: int,
     dlq_retention: int,
     max_page_bytes: int,
+    slots: str | None,
+    candidates_retention: int,
     outputs: str,
     *,
     as_json: bool,
@@ -101,6 +118,8 @@ def create_command(
     restores its state. A retention is written as 90s, 30m, 12h, 7d or forever. The exit code is 1 if
     `serve` would refuse a topic that already existed.
     """
+    from dedup_service.core.rules.layout import IndexLayout
+    from dedup_service.runtime.kafka.control.operator_records import begin_layout
     from dedup_service.runtime.kafka.topics import Layout, OutputMode, check, create
 
     layout = Layout(
@@ -111,9 +130,13 @@ def create_command(
         dlq_retention_ms=dlq_retention,
         max_page_bytes=max_page_bytes,
         outputs=OutputMode(outputs),
+        slots=None if slots is None else int(slots),
+        candidates_retention_ms=candidates_retention,
     )
     connection, topics = connection_from(broker), topics_from(broker)
     results = create(connection, topics, layout)
+    if layout.slots is not None:
+        begin_layout(connection, topics, IndexLayout(slots=layout.slots))
     problems = check(connection, topics, layout.outputs)
     if as_json:
         _echo({"topics": [_created_json(result) for result in results], "problems": list(map(asdict, problems))})

@@ -1,6 +1,7 @@
 """Records that operators add to a log (policies, retractions, corrections), and its first policy.
 
-The first record of a log is a policy, appended by the first service that starts on the empty log. Several
+The first record of a log, or the second if the topics were made with a layout (`begin_layout`), is a policy, appended
+by the first service that starts on the empty log. Several
 may try: the first record wins, and the other initial ones are void (`initial`). It also fixes the log's
 identity and space. Later records apply from their place in the log on, so every process and every replay
 applies them at the same place.
@@ -9,7 +10,7 @@ A policy is set by compare-and-set: the record names the policy that it replaces
 is in force by then. So of two people who change the policy at once, the second is told.
 A retraction or correction may be in the log twice: a command that was interrupted is repeated as a whole.
 
-Invariants: nothing is added to an empty log except that first policy. No command uses a log that an
+Invariants: nothing is added to an empty log except a layout and that first policy. No command uses a log that an
 interrupted replay left incomplete (`require_whole`).
 """
 
@@ -22,6 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import (
     CorrectionRecord,
+    LayoutRecord,
     LogRecord,
     Policy,
     PolicyRecord,
@@ -30,6 +32,7 @@ from dedup_service.core.log_records import (
     sequence_at,
 )
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
@@ -40,6 +43,7 @@ from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Progress
 from dedup_service.runtime.kafka.client.producers import append
+from dedup_service.runtime.kafka.messages.log_head import read_head
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, log_message, numbered
 from dedup_service.runtime.kafka.messages.page_batch import is_batch
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
@@ -54,6 +58,8 @@ __all__ = [
     "RequestedPolicy",
     "add_records",
     "append_policy",
+    "begin_layout",
+    "begun_with",
     "binding_of",
     "change_policy",
     "check_policy",
@@ -152,19 +158,20 @@ def first_policy(
     begin with a policy; raises as `require_whole`.
     """
     in_use = require_whole(connection, topics)  # before the log is read: a log that is in use is not empty
-    record = log.read_one(0)
-    if record is None:
+    head = read_head(log)
+    if head.policy is None and head.others == 0:
         if in_use:
             raise ForeignLogError(
                 f"{topics.fingerprints} is empty, but {topics.offsets} has offsets of a log: its topic was deleted "
                 f"alone. Remove all topics with the prefix {topics.prefix!r} and create them again, or give another "
                 "--prefix"
             )
-        begin = PolicyRecord(requested.policy, initial=True, log=uuid.uuid4().hex, **asdict(binding))
+        policy = requested.policy if head.layout is None else replace(requested.policy, layout=head.layout)
+        begin = PolicyRecord(policy, initial=True, log=uuid.uuid4().hex, **asdict(binding))
         append_policy(connection, topics, begin)
-        record = log.read_one(0)
-    first = None if record is None else decode(record.value or b"")[0]
-    if not isinstance(first, PolicyRecord) or first.log is None:
+        head = read_head(log)
+    first = head.policy
+    if first is None or first.log is None:
         raise ForeignLogError(
             f"{topics.fingerprints} does not begin with a policy, so no twinsieve service began it, or its beginning "
             "was deleted: give another --prefix, or create the topics again, with retention.ms and retention.bytes "
@@ -177,6 +184,21 @@ def first_policy(
             "--prefix (`twinsieve replay` fills it)"
         )
     _check_binding(topics, first, binding)
+    return first
+
+
+def begun_with(connection: Connection, topics: Topics, log: LogConsumer) -> PolicyRecord:
+    """Return the first policy of a log; UnreachableError if no service has begun it yet, which may pass.
+
+    Raises as `require_whole`.
+    """
+    require_whole(connection, topics)
+    first = read_head(log).policy
+    if first is None or first.log is None:
+        raise UnreachableError(
+            f"{topics.fingerprints} has no policy yet: start the resolver (`serve --steps decide --shards`), which "
+            "begins the log"
+        )
     return first
 
 
@@ -218,6 +240,26 @@ def check_policy(in_force: Policy, requested: RequestedPolicy) -> None:
         f"the log decides by {'; '.join(differences)}: leave the option out to use the policy of the log, or change it "
         "for all services with `twinsieve policy set`"
     )
+
+
+def begin_layout(connection: Connection, topics: Topics, layout: IndexLayout) -> bool:
+    """Let an empty log begin with a layout; return whether it does so now. True if it was begun with this one.
+
+    ConfigurationError if the log has another one, which never changes; raises as `append`.
+    """
+    with closing(LogConsumer(connection, topics.fingerprints)) as log:
+        head = read_head(log)
+        if head.layout is None and head.policy is None and head.others == 0:
+            append(connection, topics.fingerprints, [log_message(topics.fingerprints, LayoutRecord(layout))])
+            head = read_head(log)  # of several that began at once, the first one counts
+    found = head.layout if head.policy is None else head.policy.policy.layout
+    if found is None or found.slots != layout.slots:
+        has = "no layout" if found is None else f"{found.slots} slots"
+        raise ConfigurationError(
+            f"the log {topics.fingerprints} was begun with {has}, which never changes: give that number, or another "
+            "--prefix for a new log"
+        )
+    return True
 
 
 def append_policy(connection: Connection, topics: Topics, record: PolicyRecord) -> int:
@@ -375,16 +417,16 @@ def correction_of(message: ConsumerRecord, record: LogRecord) -> Correction | No
 def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> None:
     """Raise ForeignLogError if `log`, the log of `topics`, has no record yet; raises as `require_whole`."""
     require_whole(connection, topics)
-    if log.read_one(0) is None:
+    head = read_head(log)
+    if head.policy is None and head.others == 0:
         raise _not_begun(topics)
 
 
 def require_same_pages(connection: Connection, topics: Topics, log: LogConsumer) -> None:
     """Raise ForeignLogError if `pages` is not the topic that the log was begun with: its offsets are of other pages."""
-    record = log.read_one(0)
-    first = None if record is None else decode(record.value or b"", earlier=True)[0]
+    first = read_head(log, earlier=True).policy
     pages = next((topic.topic_id for topic in describe(connection, topics) if topic.name == topics.pages), None)
-    if isinstance(first, PolicyRecord) and first.pages not in {None, pages}:
+    if first is not None and first.pages not in {None, pages}:
         raise ForeignLogError(
             f"{topics.pages} was deleted and created again: its identity is {pages}, the log was begun with "
             f"{first.pages}. The pages of the log are gone; its fingerprints can still be replayed (--from log)"

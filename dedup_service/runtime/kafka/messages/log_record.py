@@ -30,6 +30,7 @@ from dedup_service.core.log_records import (
     MAX_PLACES,
     CorrectionRecord,
     ExpiredRecord,
+    LayoutRecord,
     LogRecord,
     PageRecord,
     Policy,
@@ -234,6 +235,13 @@ class LayoutLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window: int
 
 
+class FirstLayoutLine(LogLine, frozen=True, tag="layout"):
+    """The layout of a log that begins with it; see `LayoutLine`."""
+
+    slots: int
+    window: int
+
+
 class KeepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Bounds of expiry; see `core.rules.keep`."""
 
@@ -263,7 +271,15 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
 
 
 AnyLine = (
-    PageLine | RejectedLine | ExpiredLine | UnwrittenLine | TimeLine | RetractionLine | CorrectionLine | PolicyLine
+    PageLine
+    | RejectedLine
+    | ExpiredLine
+    | UnwrittenLine
+    | TimeLine
+    | RetractionLine
+    | CorrectionLine
+    | PolicyLine
+    | FirstLayoutLine
 )
 
 
@@ -415,6 +431,8 @@ def _line(record: LogRecord) -> AnyLine:  # noqa: PLR0911 - one return for each 
             return CorrectionLine(VERSION, url, of, duplicate, reason)
         case PolicyRecord(policy):
             return _policy_line(record, policy)
+        case LayoutRecord(layout):
+            return FirstLayoutLine(VERSION, layout.slots, layout.window)
         case PageRecord() | UnreadableRecord():
             raise ValueError(f"a {type(record).__name__} is never written in JSON")
 
@@ -467,6 +485,8 @@ def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for
             return CorrectionRecord(line.url, line.of, line.duplicate, line.reason)
         case PolicyLine():
             return _policy_record(line)
+        case FirstLayoutLine():
+            return LayoutRecord(IndexLayout(slots=line.slots, window=line.window))
 
 
 def _renumbered(record: LogRecord) -> LogRecord:
@@ -562,8 +582,8 @@ def _unreadable(value: bytes, problem: str, *, earlier: bool) -> UnreadableRecor
             f"a record of the log is of kind {head.kind!r}, this twinsieve knows {', '.join(map(str, kinds))}: "
             "update twinsieve and start again"
         )
-    if head.kind == PolicyLine.__struct_config__.tag:
-        raise StateError(f"a policy of the log cannot be read: {problem}; update twinsieve and start again")
+    if head.kind in {PolicyLine.__struct_config__.tag, FirstLayoutLine.__struct_config__.tag}:
+        raise StateError(f"a {head.kind} of the log cannot be read: {problem}; update twinsieve and start again")
     return UnreadableRecord(f"{problem}; it begins with {value[:60]!r}")
 
 

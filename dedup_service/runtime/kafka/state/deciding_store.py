@@ -29,12 +29,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import xxhash
 
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.decision.entry_tables import EntryTables
-from dedup_service.core.decision.replica import Replica
+from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import Policy
 from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
@@ -57,7 +58,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, StoreSize
 from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "StoredSnapshot", "tail_of"]
+__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "Snapshotted", "StoredSnapshot", "tail_of"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,6 +69,33 @@ UNUSABLE = (StoreDamagedError, StoreNumbersUsedError)
 """Errors of a store that is built again from the log."""
 
 _CONDEMNED = "manifest.damaged"
+
+
+class Snapshotted(Protocol):
+    """What a snapshot is taken of: a `Replica`, or a shard."""
+
+    @property
+    def sequence(self) -> int:
+        """Sequence of the latest record."""
+        ...
+
+    @property
+    def log(self) -> str | None:
+        """Identity of the log."""
+        ...
+
+    @property
+    def expired_up_to(self) -> int:
+        """Sequence up to which no entry is live, -1 if there are earlier ones."""
+        ...
+
+    def state(self) -> ReplicaState:
+        """Return the state beside the settled entries."""
+        ...
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of memory by structure, of what is not in store and tables."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +223,7 @@ class DecidingStore:
         """Whether enough records were applied since the last snapshot, and that one is durable."""
         return self._applied >= self._every and not self.is_writing()
 
-    def take_snapshot(self, replica: Replica, outcomes: PendingOutcomes, tail: str) -> None:
+    def take_snapshot(self, replica: Snapshotted, outcomes: PendingOutcomes, tail: str) -> None:
         """Note the state and make it durable in the background, unless the sequence is unchanged.
 
         A disk that does not take it is a warning; the next `step` raises. tail: `tail_of` the record at the replica's

@@ -16,11 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.embedded.database import Database, StateFullError
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_folder, refuse_other_kind
-from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore
+from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore, Snapshotted
 from dedup_service.runtime.kafka.state.page_names import PageNameStore
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.manifest import sync_directory
@@ -76,12 +75,17 @@ class LocalState:
             lock.release()
             raise
 
-    def take_snapshot(self, replica: Replica, outcomes: PendingOutcomes, tail: str) -> None:
-        """Note the state and make it durable in the background; see `DecidingStore.take_snapshot`."""
+    def take_snapshot(
+        self, replica: Snapshotted, outcomes: PendingOutcomes, tail: str, *, nameless_to: int | None = None
+    ) -> None:
+        """Note the state and make it durable in the background; see `DecidingStore.take_snapshot`.
+
+        nameless_to: sequence up to which no name is needed; None: up to which all entries have expired.
+        """
         if replica.log is not None:
             self.names.flush(replica.log)
         self.names.forget(self._expired_up_to)  # no snapshot from here on, and none on the disk, has older entries
-        self._expired_up_to = replica.expired_up_to
+        self._expired_up_to = replica.expired_up_to if nameless_to is None else nameless_to
         self.pages.take_snapshot(replica, outcomes, tail)
 
     def compact(self, report: Report) -> None:

@@ -15,11 +15,12 @@ from typing import Any, Protocol
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import PageRecord, PolicyRecord, offset_of
+from dedup_service.core.log_records import PageRecord, offset_of
 from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, log_parts, numbered, records_in
+from dedup_service.runtime.kafka.messages.log_head import read_head
+from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, log_parts, numbered, records_in
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
 from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot, tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
@@ -27,7 +28,7 @@ from dedup_service.runtime.kafka.state.page_names import PageNameReader
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 
-__all__ = ["LogSource", "RestoredReplica", "restore"]
+__all__ = ["LogSource", "RestoredReplica", "page_name_reader", "restore", "usable_snapshot"]
 
 _STEP_RECORDS = 500  # as often as while the log is followed
 _WAIT_S = 0.5
@@ -106,7 +107,9 @@ def restore(
     """
     stop = stop or threading.Event()
     end, identity = log.end(), _identity(log)
-    stored = _usable_snapshot(local, log, end, identity, stop)
+    stored = usable_snapshot(local, log, end, identity, stop)
+    if stored is not None:
+        refuse_part(stored, local)
     if stop.is_set():
         return None
     if memory is not None and stored is not None and stored.sizes is not None:
@@ -143,7 +146,7 @@ class _Run:
         self._log = log
         sequence = -1 if stored is None else stored.sequence
         self.start = offset_of(sequence) + 1
-        local.names.begin(identity or "", sequence, _page_name_reader(log, stop, self._holds))
+        local.names.begin(identity or "", sequence, page_name_reader(log, stop, self._holds))
         local.pages.begin(stored, shards=shards)
         state = None if stored is None else stored.state.replica
         self._replica = Replica(local.names, shards=shards, state=state, entries=local.pages.entries)
@@ -198,13 +201,21 @@ class _Run:
 
 
 def _identity(log: LogSource) -> str | None:
-    """Return the identity of the log from its first record, None if it has no record yet."""
-    first = log.read_one(0)
-    record = None if first is None else decode(first.value or b"")[0]
-    return record.log if isinstance(record, PolicyRecord) else None
+    """Return the identity of the log from its first policy, None if it has none yet."""
+    first = read_head(log).policy
+    return None if first is None else first.log
 
 
-def _usable_snapshot(
+def refuse_part(stored: StoredSnapshot, local: LocalState) -> None:
+    """Raise ForeignStateError for the state of a shard or of a resolver, which does not have all entries."""
+    if stored.state.replica.decider.candidates:
+        raise ForeignStateError(
+            f"{local.folder} has the state of a shard or of a resolver: start it with the same --steps, or give "
+            "another folder"
+        )
+
+
+def usable_snapshot(
     local: LocalState, log: LogSource, end: int, identity: str | None, stop: threading.Event
 ) -> StoredSnapshot | None:
     """Return the snapshot if its last record is in the log; None, with a warning, if it is to be ignored."""
@@ -241,7 +252,7 @@ def _wait_until_past(log: LogSource, offset: int, end: int, stop: threading.Even
     return True
 
 
-def _page_name_reader(log: LogSource, stop: threading.Event, holds: Callable[[int], bool]) -> PageNameReader:
+def page_name_reader(log: LogSource, stop: threading.Event, holds: Callable[[int], bool]) -> PageNameReader:
     """Return a reader of names that waits for unavailable brokers: no decision is left incomplete.
 
     holds: whether a page has an entry; names of others, which may be erased, are not read again.

@@ -39,6 +39,7 @@ class _Fields(msgspec.Struct):
     shard: int
     shards: int
     lists_oldest: bool
+    taken_down: list[int]
     undecided: list[_Undecided]
 
 
@@ -60,8 +61,9 @@ class ShardReplica:
 
     @property
     def expired_up_to(self) -> int:
-        """Sequence up to which no entry is live, -1: outcomes say which entries leave."""
-        return -1
+        """Sequence up to which no entry is live, -1 if that is not known."""
+        first = self._shard.first_sequence
+        return -1 if first is None else first - 1
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of memory of what is in no table: pages that wait for their outcome."""
@@ -75,7 +77,7 @@ class ShardReplica:
 def replica_state(state: ShardState, number: ShardNumber) -> ReplicaState:
     """Return the state of a shard as that of a replica."""
     undecided = [_encoded(message) for message in state.undecided]
-    fields = _Fields(number.index, number.of, state.lists_oldest, undecided)
+    fields = _Fields(number.index, number.of, state.lists_oldest, sorted(state.taken_down), undecided)
     return ReplicaState(
         sequence=sequence_at(state.offset),
         log=state.log,
@@ -115,6 +117,7 @@ def shard_state(state: ReplicaState) -> ShardState:
         ordinal=state.decider.ordinal,
         undecided=undecided,
         lists_oldest=fields.lists_oldest,
+        taken_down=frozenset(fields.taken_down),
     )
 
 

@@ -41,7 +41,7 @@ from dedup_service.core.log_records import (
 from dedup_service.core.record_columns import LogPart, RecordColumns
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import TopicPartition
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.client.errors import BrokerError, RecordTooLargeError, TransactionLostError
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
@@ -51,6 +51,7 @@ from dedup_service.runtime.kafka.client.transactional_producer import Transactio
 from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_headers
 from dedup_service.runtime.kafka.messages.log_record import log_message, log_parts, records_in
 from dedup_service.runtime.kafka.messages.verdict import stats_value
+from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
 from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
@@ -86,7 +87,7 @@ class DecideSettings:
     """Limits of the step.
 
     batch_records, batch_bytes: of a transaction. log_messages: read between two transactions; each has the records of
-    one append, or a part of them.
+    one append, or a part of them. sharded_messages: the same of a log with answers of shards.
     buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that
     wait for their pages, here or in the process that has their partition; from this number on the log is not
     read. Each page of ours can be read whatever the others wait for, so ours get fewer; those of other processes
@@ -96,6 +97,7 @@ class DecideSettings:
     batch_records: int = 500
     batch_bytes: int = 8 << 20
     log_messages: int = 2
+    sharded_messages: int = 8
     buffer_records: int = 2_000
     buffer_bytes: int = 32 << 20
     max_pending_outcomes: int = 100_000
@@ -108,7 +110,8 @@ class DecideStep:
     step is; the step closes it. topic_id: identity of `pages`. lag: returns the step's lag by partition ("pages-0"),
     as last measured, for its events and stats. check: raises if the replica, at the end of the log, is not one that
     this process may continue. memory: limit on the memory of this process. outputs: what is written for a page.
-    queries: from other threads.
+    sharded: the log with the answers of all shards, if the entries are there; the step closes it. queries: from other
+    threads.
     """
 
     def __init__(
@@ -128,10 +131,12 @@ class DecideStep:
         check: Callable[[Replica], None] | None = None,
         memory: ProcessMemoryLimit | None = None,
         outputs: OutputMode = OutputMode.PAGES,
+        sharded: ShardedLog | None = None,
         settings: DecideSettings | None = None,
         session_timeout_s: float = 6.0,
     ) -> None:
         self._settings = settings or DecideSettings()
+        self._sharded = sharded
         self._check: Callable[[Replica], None] | None = check
         self._check_at = restored.end
         self._memory = memory
@@ -192,6 +197,8 @@ class DecideStep:
             buffered_bytes=size_bytes,
             waiting_outcomes=len(self._pending_outcomes),
             waiting_outcomes_limit=self._settings.max_pending_outcomes,
+            waits_for="" if self._sharded is None else self._sharded.waits[0],
+            waits_s=0.0 if self._sharded is None else self._sharded.waits[1],
         )
 
     def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
@@ -218,7 +225,7 @@ class DecideStep:
         except BrokerError as error:
             self._observer.problem(ProblemEvent("decide", "not_drained", str(error)))
             return
-        while time.monotonic() < deadline and (self._log.position < end or self._has_own_pending()):
+        while time.monotonic() < deadline and (self._position < end or self._has_own_pending()):
             self.turn(threading.Event())
 
     def _has_own_pending(self) -> bool:
@@ -284,17 +291,43 @@ class DecideStep:
         """How many more outcomes may be pending."""
         return self._settings.max_pending_outcomes - len(self._pending_outcomes)
 
+    @property
+    def _position(self) -> int:
+        """Offset of the first message of the log that was not applied."""
+        return self._log.position if self._sharded is None else self._sharded.position
+
+    def _decided_messages(self, timeout_s: float) -> tuple[list[ConsumerRecord], list[LogPart], list[Outcome]]:
+        """Read and apply the next messages of the log; return them with their parts and outcomes."""
+        sharded = self._sharded
+        with self._timings.timed("read_log"):
+            if sharded is None:
+                messages = self._log.poll(timeout_s, self._settings.log_messages)
+            else:
+                messages = sharded.poll(timeout_s, self._settings.sharded_messages)
+        parts: list[LogPart] = []
+        outcomes: list[Outcome] = []
+        with self._timings.timed("decide"):
+            if sharded is None:
+                parts = log_parts(messages)
+                outcomes = self._replica.apply_parts(parts)
+            else:
+                for message in messages:
+                    of_message, decided = sharded.apply(self._replica, message)
+                    parts += of_message
+                    outcomes += decided
+        if sharded is not None:
+            with self._timings.timed("outcomes"):
+                sharded.flush()
+        return messages, parts, outcomes
+
     def _read_log(self, timeout_s: float) -> int:
         """Apply new records of the log, unless too many outcomes are pending."""
         if self._room <= 0:
             self._learn_of_others()
             return 0
-        with self._timings.timed("read_log"):
-            messages = self._log.poll(timeout_s, self._settings.log_messages)
+        messages, parts, outcomes = self._decided_messages(timeout_s)
+        records = records_in(parts)
         with self._timings.timed("decide"):
-            parts = log_parts(messages)
-            outcomes = self._replica.apply_parts(parts)
-            records = records_in(parts)
             for outcome in outcomes:
                 self._pending_outcomes.add(outcome)
         if messages:
@@ -303,7 +336,7 @@ class DecideStep:
             self._report_unreadable(parts)
             self._keep_memory(records)
             self._local.pages.note_applied(records)
-        if self._check is not None and self._log.position >= self._check_at:
+        if self._check is not None and self._position >= self._check_at:
             self._check(self._replica)
             self._check = None
         return records
@@ -470,15 +503,23 @@ class DecideStep:
             self._learn_of_others()
             self._learn_what_is_logged()
             self._report_index()
-        if self._logged and self._log.position >= self._logged_end:
+        if self._logged and self._position >= self._logged_end:
             self._note_logged()
         self._local.pages.step()
         if self._local.pages.due:
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:
+        outcomes, nameless_to = self._pending_outcomes, None
+        if self._sharded is not None:
+            if not self._sharded.flush():  # a shard would wait for an outcome that no one writes again
+                return
+            outcomes = self._pending_outcomes.copy()
+            for partition, offset in self._sharded.answers.positions().items():
+                outcomes.written[self._topics.candidates, partition] = offset
+            nameless_to = self._sharded.nameless_to
         with self._timings.timed("snapshot"):
-            self._local.take_snapshot(self._replica, self._pending_outcomes, self._tail)
+            self._local.take_snapshot(self._replica, outcomes, self._tail, nameless_to=nameless_to)
 
     def _learn_of_others(self) -> None:
         """Forget the outcomes that other processes have written."""
@@ -521,6 +562,8 @@ class DecideStep:
         self._producer.close()
         self._offsets.close()
         self._log.close()
+        if self._sharded is not None:
+            self._sharded.close()
 
     def _report_decided(self, outcomes: Sequence[Outcome]) -> None:
         """Report every page that the log brought, whichever process writes its outputs."""

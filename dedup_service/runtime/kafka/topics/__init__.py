@@ -4,7 +4,14 @@
 """
 
 from dedup_service.runtime.kafka.client.admin import TopicDescription, TopicPlan
-from dedup_service.runtime.kafka.topics.check import TopicProblem, check, describe, problems_of, require_log
+from dedup_service.runtime.kafka.topics.check import (
+    TopicProblem,
+    check,
+    describe,
+    problems_of,
+    require_log,
+    require_shards,
+)
 from dedup_service.runtime.kafka.topics.create import TopicCreation, create, remove
 from dedup_service.runtime.kafka.topics.plan import Layout, OutputMode, Topics, plan_for
 
@@ -23,4 +30,5 @@ __all__ = [
     "problems_of",
     "remove",
     "require_log",
+    "require_shards",
 ]

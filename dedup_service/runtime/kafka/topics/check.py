@@ -16,7 +16,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.topics.plan import OutputMode, Topics, least_message_bytes
 
-__all__ = ["CHECKED_SETTINGS", "TopicProblem", "check", "describe", "problems_of", "require_log"]
+__all__ = ["CHECKED_SETTINGS", "TopicProblem", "check", "describe", "problems_of", "require_log", "require_shards"]
 
 CHECKED_SETTINGS = (
     "cleanup.policy",
@@ -74,6 +74,31 @@ def require_log(
         kind = UnreachableError if all(problem.passes for problem in faults) else ConfigurationError
         raise kind(f"the topics at {connection.bootstrap} cannot be used: {faults_text}")
     return descriptions
+
+
+def require_shards(connection: Connection, topics: Topics, shards: int) -> None:
+    """Raise ConfigurationError unless the topics for so many shards are there, as `create` makes them.
+
+    UnreachableError if that may pass by itself; raises BrokerError.
+    """
+    with administration(connection) as admin:
+        found = {topic.name: topic for topic in admin.describe_topics(topics.of_shards, CHECKED_SETTINGS)}
+    prefix = f" --prefix {topics.prefix}" if topics.prefix else ""
+    missing = [name for name in topics.of_shards if name not in found]
+    if missing:
+        raise ConfigurationError(
+            f"{' and '.join(missing)} are missing, which shards need: run `twinsieve topics create --slots 8{prefix}`, "
+            "with the number of slots of the log"
+        )
+    candidates, outcomes = found[topics.candidates], found[topics.outcomes]
+    if candidates.partitions < shards:
+        have = candidates.partitions
+        raise ConfigurationError(f"{topics.candidates} has {have} partitions, {shards} shards need one each")
+    faults = [*_partition_faults(outcomes), *_log_faults(outcomes)]
+    if faults:
+        raise ConfigurationError("; ".join(f"{p.topic}: {p.setting} is {p.found}, must be {p.wanted}" for p in faults))
+    if candidates.offline or outcomes.offline:
+        raise UnreachableError(f"partitions of {topics.candidates} or {topics.outcomes} have no leader")
 
 
 def problems_of(

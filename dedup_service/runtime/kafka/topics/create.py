@@ -48,7 +48,8 @@ def create(connection: Connection, topics: Topics, layout: Layout | None = None)
     """
     with administration(connection) as admin:
         plans = plan_for(topics, layout or Layout(), admin.count_brokers())
-        existing = {topic.name: topic for topic in admin.describe_topics(topics.all, CHECKED_SETTINGS)}
+        names = (*topics.all, *topics.of_shards)
+        existing = {topic.name: topic for topic in admin.describe_topics(names, CHECKED_SETTINGS)}
         admin.create_topics([plan for plan in plans if plan.name not in existing])
     return [TopicCreation(plan, existing.get(plan.name)) for plan in plans]
 
@@ -56,4 +57,4 @@ def create(connection: Connection, topics: Topics, layout: Layout | None = None)
 def remove(connection: Connection, topics: Topics) -> None:
     """Delete those topics of the set that exist, with all their records; raises BrokerError."""
     with administration(connection) as admin:
-        admin.delete_topics(topics.all)
+        admin.delete_topics((*topics.all, *topics.of_shards))

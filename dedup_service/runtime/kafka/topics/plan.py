@@ -106,6 +106,21 @@ class Topics:
         outputs = self.unique, self.duplicate, self.verdicts, self.dlq, self.stats
         return self.pages, self.fingerprints, *outputs, self.offsets
 
+    @property
+    def candidates(self) -> str:
+        """Answers of shards; partition I - 1 has those of shard I."""
+        return f"{self.prefix}candidates"
+
+    @property
+    def outcomes(self) -> str:
+        """What a resolver tells the shards: one partition, in the order of the log."""
+        return f"{self.prefix}outcomes"
+
+    @property
+    def of_shards(self) -> tuple[str, str]:
+        """The names that only a service with shards needs."""
+        return self.candidates, self.outcomes
+
     def needed_for(self, outputs: OutputMode) -> tuple[str, ...]:
         """Names of the topics without which a service does not start, in the order of `all`."""
         unused = () if outputs is OutputMode.PAGES else (self.unique, self.duplicate)
@@ -119,7 +134,8 @@ class Layout:
     `partitions`: of `pages` and its outputs; a service process needs at least one to have work.
     `replication`: copies of each partition; None: three where there are three brokers, else one per broker.
     `…_retention_ms`: -1 keeps records indefinitely. `max_page_bytes`: of a batch in `pages`, compressed.
-    `outputs`: of the services that the topics are for.
+    `outputs`: of the services that the topics are for. `slots`: with topics for shards, so many at most; None: without.
+    `candidates_retention_ms`: a resolver that was away for longer cannot go on.
     """
 
     partitions: int = 8
@@ -130,6 +146,8 @@ class Layout:
     stats_retention_ms: int = 7 * DAY_MS
     max_page_bytes: int = 8 << 20
     outputs: OutputMode = OutputMode.PAGES
+    slots: int | None = None
+    candidates_retention_ms: int = 7 * DAY_MS
 
     def __post_init__(self) -> None:
         if self.partitions < 1 or (self.replication is not None and self.replication < 1):
@@ -158,6 +176,12 @@ def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPla
         (topics.dlq, 1, layout.dlq_retention_ms, size),
         (topics.stats, 1, layout.stats_retention_ms, least_message_bytes(topics, many)[topics.stats]),
     ]
+    if layout.slots is not None:
+        needed = (*needed, *topics.of_shards)
+        rows += [
+            (topics.candidates, layout.slots, layout.candidates_retention_ms, EVENT_MESSAGE_BYTES),
+            (topics.outcomes, 1, FOREVER, EVENT_MESSAGE_BYTES),
+        ]
     plans = [
         TopicPlan(name, partitions, copies, _settings(retention_ms, size, copies))
         for name, partitions, retention_ms, size in rows

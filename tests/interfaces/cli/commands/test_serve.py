@@ -8,6 +8,7 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.commands.serve import serve_command, settings_of
 from dedup_service.runtime.kafka.service import ServiceSettings
@@ -40,7 +41,8 @@ def test_every_option_reaches_the_settings() -> None:
     """Including those that it shares with `filter`."""
     parsed = settings(
         *("--bootstrap", "a:1,b:2", "--state", "s", "--prefix", "news.", "--group", "g", "--instance", "one"),
-        *("--steps", "decide", "--k", "2", "--action", "drop", "--scheme", "tf", "--processes", "3", "--shards", "4"),
+        *("--steps", "decide", "--k", "2", "--action", "drop", "--scheme", "tf", "--processes", "3"),
+        *("--shards", "4", "--verify"),
         *("--page-timeout-s", "5", "--max-rejected-share", "0.5", "--drain-s", "7", "--transaction-timeout-s", "8"),
         *("--session-timeout-s", "9", "--snapshot-every", "10", "--client-option", "security.protocol=SSL"),
         *("--outputs", "verdicts"),
@@ -49,15 +51,33 @@ def test_every_option_reaches_the_settings() -> None:
     assert parsed.connection.configs()["security_protocol"] == "SSL"
     assert (parsed.prefix, parsed.group, parsed.instance, parsed.steps) == ("news.", "g", "one", {"decide"})
     assert (parsed.rule, parsed.action, parsed.space.scheme) == (rule_for(k=2), Action.DROP, "tf")
-    assert (parsed.processes, parsed.shards, parsed.page_timeout_s, parsed.rejection_limit.share) == (3, 4, 5, 0.5)
+    assert (parsed.processes, parsed.page_timeout_s, parsed.rejection_limit.share) == (3, 5, 0.5)
+    assert (parsed.resolved_shards, parsed.verify, parsed.shard) == (4, True, None)
     assert (parsed.drain_s, parsed.transaction_timeout_s, parsed.session_timeout_s) == (7, 8, 9)
     assert (parsed.snapshot_every, parsed.outputs) == (10, OutputMode.VERDICTS)
+
+
+def test_a_shard_is_named_by_its_number_and_how_many_there_are() -> None:
+    """The step of a shard has no other options of the index."""
+    parsed = settings("--bootstrap", "a:1", "--state", "s", "--steps", "shard", "--shard", "3/8", "--answer-all")
+    assert (parsed.steps, parsed.shard, parsed.answer_all) == ({"shard"}, ShardNumber(3, 8), True)
+
+
+SHARD = ["--bootstrap", "a:1", "--state", "s", "--steps", "shard"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
         (["--state", "s"], "no broker is named"),
+        (SHARD, "needs --shard I/S"),
+        ([*SHARD, "--shard", "5/4"], "counted from 1"),
+        ([*SHARD, "--shard", "4"], "as in 1/4"),
+        ([*SHARD, "--shard", "1/4", "--shards", "4"], "--shards is for --steps decide"),
+        ([*SHARD, "--shard", "1/4", "--action", "drop"], "a shard takes the policy of the log"),
+        ([*SHARD, "--shard", "1/4", "--max-memory", "1GB"], "--max-memory is not for shards"),
+        (["--bootstrap", "a:1", "--state", "s", "--verify"], "--verify compares the answers of shards"),
+        (["--bootstrap", "a:1", "--state", "s", "--answer-all"], "--answer-all is for --steps shard"),
         (["--bootstrap", "a:1"], "--state"),
         (["--bootstrap", "a:1", "--state", "s", "--trusted-proxy", "10.0.0.7"], "--trusted-proxy needs"),
         (["--bootstrap", "a:1", "--state", "s", "--http", "0", "--trusted-proxy", "*"], "not the address of a proxy"),

@@ -1,0 +1,162 @@
+"""Restores a shard and a resolver: from a snapshot in the folder, or from the beginning of the log.
+
+Unlike a service with all entries, neither reads the log to its end before it starts: a shard needs outcomes for that,
+and a resolver answers. They go on from the snapshot as if they had never stopped.
+"""
+
+import threading
+from contextlib import closing
+
+from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.log_records import Policy, offset_of
+from dedup_service.core.shards.candidates import AnsweredNames, ShardCandidates, shards_in
+from dedup_service.core.shards.shard import Shard, ShardNumber
+from dedup_service.runtime.embedded.database import ForeignStateError
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import TopicPartition
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader
+from dedup_service.runtime.kafka.messages.shard_messages import decode_answer_part
+from dedup_service.runtime.kafka.shards.shard_step import RestoredShard
+from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
+from dedup_service.runtime.kafka.state.deciding_store import StoredSnapshot
+from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.kafka.state.restore import RestoredReplica, page_name_reader, usable_snapshot
+from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
+from dedup_service.runtime.kafka.topics import Topics
+
+__all__ = ["RestoredResolver", "answered_to", "restore_resolver", "restore_shard"]
+
+_FETCH_BYTES = 1 << 20
+_ANSWER_S = 30.0
+_TAIL_RECORDS = 256
+"""Answers at the end of a partition among which the last of a shard is looked for: its replicas and other numbers of
+shards write there, too."""
+
+
+def restore_shard(
+    number: ShardNumber,
+    local: LocalState,
+    log: LogConsumer,
+    log_id: str,
+    policy: Policy,
+    topics: Topics,
+    *,
+    answered: int,
+    stop: threading.Event,
+) -> RestoredShard | None:
+    """Return shard `number` as its folder has it, with `log` at the place where it goes on; None if `stop` was set.
+
+    log_id: identity of the log. policy: its first one. answered: offset of the log up to which it has answered.
+    ConfigurationError if slots cannot be shared so; ForeignStateError if the folder is that of something else.
+    """
+    number.check(policy.layout.slots)
+    stored = usable_snapshot(local, log, log.end(), log_id, stop)
+    if stop.is_set():
+        return None
+    if stored is not None:
+        _require_shard(stored, number, local)
+    local.names.begin(log_id, -1 if stored is None else stored.sequence, page_name_reader(log, stop, lambda _at: True))
+    local.pages.begin(stored)
+    state = None if stored is None else shard_state(stored.state.replica)
+    shard = Shard(number, local.names, entries=local.pages.entries, state=state)
+    log.seek(shard.offset + 1)
+    written = {} if stored is None else stored.state.written
+    tail = "" if stored is None else stored.tail
+    return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
+
+
+class RestoredResolver:
+    """A resolver's replica with the names that it uses, and where the answers go on that it needs.
+
+    positions: of the partitions of `candidates`; empty: from their beginnings. done: message of the log up to which
+    answers are not needed.
+    """
+
+    def __init__(self, restored: RestoredReplica, names: AnsweredNames, done: int, positions: dict[int, int]) -> None:
+        self.restored, self.names, self.done, self.positions = restored, names, done, positions
+
+
+def restore_resolver(
+    shards: int,
+    local: LocalState,
+    log: LogConsumer,
+    log_id: str,
+    policy: Policy,
+    written: dict[tuple[str, int], int],
+    topics: Topics,
+    *,
+    stop: threading.Event,
+) -> RestoredResolver | None:
+    """Return the resolver of so many shards as its folder has it; None if `stop` was set.
+
+    written: (topic, partition) → offset below which all outputs are written. policy: the first one of the log.
+    """
+    ShardNumber(1, shards).check(policy.layout.slots)
+    end = log.end()
+    stored = usable_snapshot(local, log, end, log_id, stop)
+    if stop.is_set():
+        return None
+    if stored is not None and shards_in(stored.state.replica.decider) is None:
+        raise ForeignStateError(
+            f"{local.folder} has the state of another step than a resolver: give a folder of its own"
+        )
+    sequence = -1 if stored is None else stored.sequence
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, lambda _at: True))
+    local.pages.begin(stored)
+    names = AnsweredNames(local.names)
+
+    def candidates(policy: Policy, state: DeciderState) -> ShardCandidates:
+        local.pages.entries(log_id, policy)  # without entries: a snapshot has the window and the rest of the state
+        names.candidates = ShardCandidates(policy, state, shards)
+        return names.candidates
+
+    state = None if stored is None else stored.state.replica
+    replica = Replica(names, state=state, candidates=candidates)
+    outcomes = PendingOutcomes(topic=topics.pages)
+    positions: dict[int, int] = {}
+    if stored is not None:
+        outcomes = pending_outcomes_of(stored.state, topics.pages)
+        if shards_in(stored.state.replica.decider) == shards:
+            places = stored.state.written.items()
+            positions = {partition: at for (topic, partition), at in places if topic == topics.candidates}
+    for (topic, partition), offset in written.items():
+        outcomes.written_below(topic, partition, offset)
+    done = offset_of(sequence)
+    log.seek(done + 1)
+    restored = RestoredReplica(replica, outcomes, done + 1, "" if stored is None else stored.tail, end)
+    return RestoredResolver(restored, names, done, positions)
+
+
+def answered_to(connection: Connection, topic: str, number: ShardNumber, log_id: str) -> int:
+    """Return up to which message of the log a shard's partition has its answers, -1 if none is found.
+
+    Answers are in the order of the log, so the last one says it. Raises as `PartitionReader`.
+    """
+    partition = TopicPartition(topic, number.index - 1)
+    with closing(PartitionReader(connection, fetch_bytes=_FETCH_BYTES, timeout_s=_ANSWER_S)) as reader:
+        end = reader.ends([partition])[partition]
+        first = max(reader.beginnings[partition], end - _TAIL_RECORDS)
+        if first >= end:
+            return -1
+        reader.assign({partition: first})
+        last = -1
+        for records in reader.read({partition: end}):
+            for record in records:
+                part = decode_answer_part(record.value)
+                if part.number == number and part.log == log_id and part.part == part.parts - 1:
+                    last = max(last, part.offset)
+        return last
+
+
+def _require_shard(stored: StoredSnapshot, number: ShardNumber, local: LocalState) -> None:
+    found = number_in(stored.state.replica)
+    if found is None:
+        raise ForeignStateError(f"{local.folder} has the state of no shard: give shard {number} a folder of its own")
+    if found != number:
+        raise ConfigurationError(
+            f"{local.folder} has shard {found}, not {number}: give the folder of that shard, or make one with "
+            "`twinsieve shard copy`"
+        )

@@ -1,0 +1,104 @@
+"""An index over several processes: real shards, a resolver and a broker, and verdicts as of one process."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.service.checking import check
+from benchmarks.service.reading import read_all
+from benchmarks.service.stream import Sent, stream
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.control.operator_records import begin_layout
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from tests.integration.conftest import Broker
+from tests.integration.serving import Serving
+from tests.integration.test_written_once import await_answers, kill
+
+pytestmark = pytest.mark.slow
+
+Start = Callable[..., Serving]
+
+WINDOW = 512
+"""Pages of the window: so few that shards answer for most; no message of the log has more."""
+
+
+@pytest.fixture
+def sharded(broker: Broker, topics: Topics) -> Topics:
+    """The topics of the test with those for shards, and a log that begins with eight slots and a short window."""
+    create(broker.connection, topics, Layout(partitions=4, slots=8))
+    begin_layout(broker.connection, topics, IndexLayout(slots=8, window=WINDOW))
+    return topics
+
+
+@pytest.fixture
+def start(broker: Broker, sharded: Topics, tmp_path: Path) -> Iterator[Start]:
+    """Start processes of one service; `state` names the folder. They are killed afterwards."""
+    started: list[Serving] = []
+
+    def begin(state: str, *arguments: object) -> Serving:
+        log = tmp_path / f"{state}-{len(started)}.log"
+        where = ("--bootstrap", broker.bootstrap, "--prefix", sharded.prefix, "--group", "g")
+        started.append(Serving(log, *where, "--state", tmp_path / state, *arguments))
+        return started[-1]
+
+    yield begin
+    for serving in started:
+        serving.process.kill()
+        serving.process.wait()
+
+
+def publish(broker: Broker, topics: Topics, sent: list[Sent]) -> None:
+    append(broker.connection, topics.pages, [Message(topics.pages, one.value, one.key, one.headers) for one in sent])
+
+
+def test_shards_with_replicas_give_each_page_its_verdict_once_through_kills_and_a_lost_folder(
+    broker: Broker, sharded: Topics, start: Start, tmp_path: Path
+) -> None:
+    """The outputs are those of an oracle over the log, whatever shard, replica or resolver is killed in between."""
+    sent = list(stream(7, 1500))
+    resolver = start("resolver", "--steps", "decide", "--shards", "2", "--verify", "--snapshot-every", "100")
+    start("fingerprints", "--steps", "fingerprint")
+    shards = [("one", "1/2"), ("one-too", "1/2"), ("two", "2/2")]
+    running = {
+        name: start(name, "--steps", "shard", "--shard", number, "--snapshot-every", "100") for name, number in shards
+    }
+    publish(broker, sharded, sent[:500])
+    await_answers(broker, sharded, 500)
+    kill(running["two"])
+    kill(resolver)
+    publish(broker, sharded, sent[500:1000])
+    start("two", "--steps", "shard", "--shard", "2/2")
+    start("resolver", "--steps", "decide", "--shards", "2", "--verify")
+    await_answers(broker, sharded, 1000)
+    kill(running["one"])
+    shutil.rmtree(tmp_path / "one")
+    start("one", "--steps", "shard", "--shard", "1/2")
+    publish(broker, sharded, sent[1000:])
+    await_answers(broker, sharded, len(sent))
+    assert check(broker.bootstrap, sharded, sent).complaints == []
+
+
+def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
+    broker: Broker, sharded: Topics, start: Start
+) -> None:
+    """/readyz of the resolver names it within seconds; when it is there, everything is decided."""
+    sent = list(stream(8, 200))
+    resolver = start("resolver", "--steps", "decide", "--shards", "2")
+    start("fingerprints", "--steps", "fingerprint")
+    start("one", "--steps", "shard", "--shard", "1/2")
+    publish(broker, sharded, sent)
+    resolver.wait_for(lambda: "shard 2/2 has not answered" in resolver.get("/readyz")[1])
+    assert resolver.get("/readyz")[0] == 503
+    assert "shard 1/2" not in resolver.get("/readyz")[1]
+    assert read_all(broker.bootstrap, [sharded.verdicts])[sharded.verdicts] == []
+    start("two", "--steps", "shard", "--shard", "2/2")
+    await_answers(broker, sharded, len(sent))
+    deadline = time.monotonic() + 60
+    while resolver.get("/readyz")[0] != 200:
+        assert time.monotonic() < deadline, resolver.get("/readyz")
+        time.sleep(0.2)
+    assert check(broker.bootstrap, sharded, sent).complaints == []
