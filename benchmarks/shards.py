@@ -1,0 +1,245 @@
+"""Shards: the same bytes as one process, and what each part of the work takes.
+
+    python -m benchmarks.shards equal [FILE …] [--pages 100000] [--shards 1 2 4 8]
+    python -m benchmarks.shards speed [--entries 1000000] [--shards 4] [--pages 20000]
+
+`equal` decides logs with one process and with shards and a resolver, and compares the bytes of all verdicts. FILE has
+pages in JSON lines; they are published twice, in other batches, and the second time must give the same kinds of verdicts
+and the same originals. Beside them: generated logs with corrections, retractions, expiry, updates and policies, and
+short, crowded and template pages.
+
+`speed` fills a decider of one process, and the shards, with generated kept pages (`benchmarks.store_pages`), then
+decides the same pages, of which every fifth is a copy, in messages of 250, and gives the time of each part: of one
+process, of each shard, of the resolver. Answers and outcomes are encoded and decoded, and no broker is between them.
+Memory is that of the structures: tables, and pages that wait.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.sharded_run import LOG, DictNames, Message, ShardedRun, decided_alone, messages_of, parts_of
+from benchmarks.store_pages import COPIES, StreamPages
+from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.keep import Keep
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.verdict import Action
+from dedup_service.interfaces.cli.support.progress import progress_bar
+from dedup_service.runtime.kafka.messages.verdict import verdict_value
+from dedup_service.runtime.readers.open import open_source
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+
+SPACE = "benchmark"
+MESSAGE = 250
+
+
+def first_policy(window: int = 4096, keep: Keep | None = None) -> PolicyRecord:
+    """Return the first record of a log."""
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=window), keep or Keep())
+    return PolicyRecord(policy, initial=True, log=LOG)
+
+
+def log_of(pages: Sequence[PreparedPage], most: int, seed: int, keep: Keep | None = None) -> list[Message]:
+    """Return a log of pages in messages of 1 to `most` records."""
+    chosen, batches, at = random.Random(seed), list[list[LogRecord]](), 0
+    batches.append([first_policy(keep=keep)])
+    while at < len(pages):
+        size = chosen.randint(1, most)
+        batches.append(
+            [PageRecord(Source("pages", 0, at + place), page, SPACE) for place, page in enumerate(pages[at : at + size])]
+        )
+        at += size
+    return messages_of(batches)
+
+
+def value_of(outcome: Outcome) -> bytes:
+    """Return the bytes that are written for an outcome."""
+    if outcome.verdict is None:
+        return (outcome.problem or "").encode()
+    return verdict_value(outcome.verdict, outcome.source)
+
+
+def kind_of(outcome: Outcome) -> tuple[object, ...]:
+    """Return what must be the same for the same page in another batch: all but sequences."""
+    verdict = outcome.verdict
+    if verdict is None:
+        return (outcome.problem,)
+    return verdict.id, verdict.kind, verdict.duplicate_of, verdict.distance, verdict.score, verdict.reason
+
+
+def compare(name: str, messages: Sequence[Message], shards: Sequence[int]) -> tuple[list[Outcome], bool]:
+    """Compare the verdicts of one log; return the outcomes of one process, and whether all were the same."""
+    alone = decided_alone(messages)
+    values = [value_of(outcome) for outcome in alone]
+    kinds = Counter(str(outcome.verdict.kind) for outcome in alone if outcome.verdict is not None)
+    digest = hashlib.sha256(b"\n".join(values)).hexdigest()[:16]
+    print(f"{name}: {len(values):,} verdicts in {len(messages):,} messages, {digest}; {dict(kinds)}", flush=True)
+    good = True
+    for number in shards:
+        run = ShardedRun(number)
+        differ = sum(value_of(one) != value for one, value in zip(run.decide(messages), values, strict=True))
+        print(f"  {number} shards: {differ} differ; answers {run.answer_bytes / max(1, len(values)):.0f} bytes a page")
+        good &= differ == 0
+    return alone, good
+
+
+def pages_in(path: str) -> list[PreparedPage]:
+    """Return the prepared pages of a file."""
+    fingerprinter = build_fingerprinter(SpaceOptions())
+    pages = [record.page for record in open_source(path) if getattr(record, "page", None) is not None]
+    prepared: list[PreparedPage] = []
+    with progress_bar(f"preparing {Path(path).name}", len(pages)) as advance:
+        for start in range(0, len(pages), 512):
+            batch = fingerprinter.prepare_all(pages[start : start + 512])
+            prepared += [replace(one, page=replace(one.page, text="")) for one in batch]
+            advance(len(batch))
+    return prepared
+
+
+def generated(pages: int, seed: int) -> Iterator[tuple[str, list[Message]]]:
+    """Yield logs of generated crawls with all that operators do (`tests.core.decision.generated`), by name."""
+    from tests.core.shards.test_shards import GUARDED, log_of as crawl_of
+
+    for name, window, keep in (("window 4,096", 4096, None), ("window 256, expiry", 256, Keep(max_pages=pages // 8))):
+        batches = list(crawl_of(seed, pages, GUARDED, window, keep, most=min(window, MESSAGE)))
+        yield f"generated, {name}", messages_of(batches)
+
+
+def crowded(pages: int) -> Iterator[tuple[str, list[Message]]]:
+    """Yield logs of short, crowded and template pages, by name."""
+    from tests.core.decision.crowded import page_at
+    from tests.core.decision.test_identical_crowds import of_crowd
+
+    chosen = random.Random(5)
+    numbers = [chosen.getrandbits(chosen.choice([5, 16, 32])) for _ in range(pages)]
+    for keep in (None, Keep(max_pages=2000)):
+        said = "" if keep is None else ", 2,000 kept"
+        yield f"crowds of three fingerprints{said}", log_of([of_crowd(number) for number in numbers], MESSAGE, 1, keep)
+        yield f"templates and short pages{said}", log_of([page_at(number) for number in numbers], MESSAGE, 2, keep)
+
+
+def equal(arguments: argparse.Namespace) -> int:
+    """Compare verdicts; return the exit code."""
+    good = True
+    for path in arguments.files:
+        pages = pages_in(path)
+        first, same = compare(Path(path).name, log_of(pages, MESSAGE, 1), arguments.shards)
+        second, also = compare(f"{Path(path).name}, published anew", log_of(pages, 90, 2), arguments.shards)
+        differ = sum(kind_of(one) != kind_of(other) for one, other in zip(first, second, strict=True))
+        print(f"  first and second time: {differ} differ")
+        good &= same and also and differ == 0
+    for name, messages in (*generated(arguments.pages, 3), *crowded(arguments.pages // 10)):
+        good &= compare(name, messages, arguments.shards)[1]
+    return 0 if good else 1
+
+
+def speed(arguments: argparse.Namespace) -> int:
+    """Measure; return the exit code."""
+    entries, shards = arguments.entries, arguments.shards[0]
+    stream = StreamPages(entries * COPIES // (COPIES - 1) + arguments.pages)
+    begin = stream.pages - arguments.pages
+    begin -= begin % COPIES
+    prepared = stream.prepared(begin, stream.pages)
+    policy = first_policy()
+    messages = [Message(0, messages_of([[policy]])[0].value)]
+    offset = 1
+    for start in range(0, len(prepared), MESSAGE):
+        batch = prepared[start : start + MESSAGE]
+        records = [PageRecord(Source("pages", 0, begin + start + at), page, SPACE) for at, page in enumerate(batch)]
+        messages.append(Message(entries + offset, messages_of([records])[0].value))
+        offset += 1
+    run, alone = ShardedRun(shards), Replica(DictNames())
+    fill(run, alone, stream, begin, messages[0], entries)
+    later = messages[1:]
+    began = time.perf_counter()
+    expected = [value_of(outcome) for message in later for outcome in alone.apply_parts(parts_of(message))]
+    one_s = time.perf_counter() - began
+    run.seconds.clear()
+    found = [value_of(outcome) for outcome in run.decide(later)]
+    pages = len(expected)
+    of_shards = [run.seconds[f"shard {number + 1}"] for number in range(shards)]
+    settled = sum(len(shard) for shard in run.shards)
+    figures = {
+        "entries": settled,
+        "shards": shards,
+        "one process, pages/s": round(pages / one_s),
+        "a shard, pages/s": round(pages * shards / sum(of_shards)),
+        "resolver, pages/s": round(pages / run.seconds["resolver"]),
+        "answers, bytes a page": round(run.answer_bytes / pages, 1),
+        "outcomes, bytes a page": round(run.outcome_bytes / pages, 2),
+        "tables of one process, bytes": table_bytes(alone),
+        "tables of a shard, bytes": [sum(entries_of(shard).tables.sizes().values()) for shard in run.shards],
+        "differ": sum(one != other for one, other in zip(expected, found, strict=True)),
+    }
+    print(json.dumps(figures, indent=2))
+    return 0 if figures["differ"] == 0 else 1
+
+
+def entries_of(shard: object) -> "object":
+    """Return the entries of a shard that has a policy."""
+    entries = shard.entries  # type: ignore[attr-defined]
+    assert entries is not None
+    return entries
+
+
+def table_bytes(replica: Replica) -> int:
+    """Return the bytes of the tables of one process."""
+    candidates = replica._candidates  # noqa: SLF001 - what is measured
+    assert candidates is not None
+    return sum(candidates.tables.sizes().values())
+
+
+def fill(run: ShardedRun, alone: Replica, stream: StreamPages, pages: int, first: Message, entries: int) -> None:
+    """Keep the first texts of a stream everywhere, of which nothing is looked up."""
+    list(run.decide([first]))
+    alone.apply_parts(parts_of(first))
+    one = alone._candidates  # noqa: SLF001 - what is measured
+    resolver = run.names.candidates
+    assert one is not None
+    assert resolver is not None
+    kept = pages // COPIES * (COPIES - 1)
+    with progress_bar(f"{kept:,} filled in", kept) as advance:
+        for start in range(0, kept, 4096):
+            columns = stream.kept(start, min(start + 4096, kept))
+            ordinals = np.arange(start, start + len(columns))
+            for candidates, mask in ((one, None), *((shard.entries, shard.number.owns(ordinals)) for shard in run.shards)):
+                own = columns if mask is None else columns.where(mask)
+                candidates.keep(own)  # type: ignore[union-attr]
+                candidates.settle(start + len(columns) + 4095, own[:0])  # type: ignore[union-attr]
+            names = [(int(row["sequence"]), str(int(row["sequence"]))) for row in columns.rows]
+            for sequence, name in names:
+                owner = run.shards[0]
+                del owner
+                for shard in run.shards:
+                    shard._names.add(sequence, name, name)  # noqa: SLF001
+                alone._names.add(sequence, name, name)  # noqa: SLF001
+            advance(len(columns))
+    del entries, resolver
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["equal", "speed"])
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--pages", type=int, default=100_000)
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4, 8])
+    arguments = parser.parse_args()
+    return equal(arguments) if arguments.what == "equal" else speed(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
