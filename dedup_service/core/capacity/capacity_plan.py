@@ -19,10 +19,10 @@ from dedup_service.core.capacity.traffic import LOG, TopicTraffic, topic_traffic
 from dedup_service.core.capacity.unit_costs import UnitCosts
 from dedup_service.core.capacity.workload import ClusterRequest, MachineKind, Workload
 
-__all__ = ["SIMULATED_PAGES", "CapacityPlan", "PlannedFigure", "capacity_plan", "planned_pipeline"]
+__all__ = ["CapacityPlan", "PlannedFigure", "capacity_plan", "planned_pipeline"]
 
-SIMULATED_PAGES = 60_000
-"""Pages of a simulated run: fifteen windows."""
+SIMULATED_S, SIMULATED_PAGES = 25, (20_000, 250_000)
+"""Seconds of a simulated run, and its pages at least and at most, so that fast processes commit twice or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def capacity_plan(
     request: ClusterRequest,
     costs: UnitCosts | None = None,
     *,
-    simulated_pages: int = SIMULATED_PAGES,
+    simulated_pages: int | None = None,
 ) -> CapacityPlan:
     """Plan an index over many machines.
 
@@ -86,7 +86,7 @@ def capacity_plan(
         machine: The machines.
         request: The cluster as far as it is given.
         costs: The constants; those of this version by default.
-        simulated_pages: Pages of each simulated run.
+        simulated_pages: Pages of each simulated run; by default as many as come in 25 s, within bounds.
 
     Returns:
         The plan.
@@ -97,7 +97,9 @@ def capacity_plan(
     costs = costs or UnitCosts()
     chosen = choose_shards(workload, machine, request, costs)
     topics = topic_traffic(workload, chosen.shards, request.replicas, costs)
-    planner = _Planner(workload, machine, request, costs, chosen, topics, simulated_pages)
+    least, most = SIMULATED_PAGES
+    simulated = simulated_pages or round(min(max(SIMULATED_S * workload.rate, least), most))
+    planner = _Planner(workload, machine, request, costs, chosen, topics, simulated)
     return CapacityPlan(workload, machine, request, chosen, tuple(planner.figures()), topics, costs)
 
 
@@ -105,7 +107,11 @@ def planned_pipeline(workload: Workload, chosen: ChosenShards, request: ClusterR
     """Return the pipeline that a plan means, to be simulated."""
     return Pipeline(
         fingerprinter=PipelineStage(_page_seconds(workload, costs), costs.append_s.value),
-        shard=PipelineStage(1 / costs.shard_rate.value),
+        shard=PipelineStage(
+            1 / costs.shard_rate.value,
+            pause_s=costs.commit_wait_s.value,
+            pause_pages=round(costs.commit_pages.value),
+        ),
         resolver=PipelineStage(1 / costs.resolver_rate.value),
         fingerprinters=_fingerprinters(workload, costs),
         shards=chosen.shards,
@@ -141,7 +147,7 @@ class _Planner:
     costs: UnitCosts
     chosen: ChosenShards
     topics: tuple[TopicTraffic, ...]
-    simulated_pages: int
+    simulated: int
 
     def figures(self) -> Iterator[PlannedFigure]:
         yield from self._fingerprinters()
@@ -263,11 +269,12 @@ class _Planner:
     def _latency(self) -> Iterator[PlannedFigure]:
         costs = self.costs
         pipeline = planned_pipeline(self.workload, self.chosen, self.request, costs)
-        run = simulate(pipeline, self.workload.rate, self.simulated_pages)
-        most = highest_rate(pipeline, self.simulated_pages)
+        run = simulate(pipeline, self.workload.rate, self.simulated)
+        most = highest_rate(pipeline, self.simulated)
         client, worker = ("html_client", "html_worker") if self.workload.html else ("text_client", "text_letter")
         of_window = ("hop_s", "batch_pages", "shard_rate", "resolver_rate")
-        basis = (*of_window, "append_s", client, worker, "full_rate", "fingerprint_machines")
+        of_commits = ("commit_pages", "commit_wait_s")
+        basis = (*of_window, "append_s", client, worker, "full_rate", "fingerprint_machines", *of_commits)
         for name, value, unit, keys in (
             ("page → outcome, p50, simulated", run.p50_s, "s", basis),
             ("page → outcome, p99, simulated", run.p99_s, "s", basis),

@@ -14,6 +14,7 @@ and, for a shard, of the outcome of the page W before. These recurrences are the
   for each page; later it varies.
 - Of the replicas of a shard the first answer counts; the resolver waits for the last shard.
 - Times vary: each is a mean times (1 - j + j·E), with E exponential of mean 1, and j `work_jitter` or `hop_jitter`.
+- A process pauses each so many pages, as for a commit; those of shards and replicas are at different pages.
 
 All randomness comes from SplitMix64 and a seed, so a run can be repeated.
 
@@ -34,6 +35,7 @@ __all__ = ["Pipeline", "PipelineRun", "PipelineStage", "highest_rate", "simulate
 
 Times = npt.NDArray[np.float64]
 
+_GOLDEN = (5**0.5 - 1) / 2
 WARM_UP = 0.2
 """Share of the pages at the beginning that do not count: the pipeline is empty then."""
 
@@ -45,14 +47,29 @@ class PipelineStage:
     Attributes:
         page_s: Seconds for each page.
         batch_s: Seconds for each batch, whatever it has.
+        pause_s: Seconds of a pause, as for a commit.
+        pause_pages: Pages from one pause to the next; 0 if there are none.
     """
 
     page_s: float
     batch_s: float = 0.0
+    pause_s: float = 0.0
+    pause_pages: int = 0
 
     def batch(self, pages: int) -> float:
         """Return the mean seconds of a batch of so many pages."""
         return self.batch_s + self.page_s * pages
+
+    def pauses(self, end: int, pages: int, shift: Times) -> Times:
+        """Return the seconds of pauses in a batch of `pages` pages, of which the last is number `end`.
+
+        shift: of each process, by which share of `pause_pages` its pauses come later, of any shape.
+        """
+        if not self.pause_pages:
+            return np.zeros_like(shift)
+        shifted = shift * self.pause_pages
+        passed = np.floor((end - shifted) / self.pause_pages) - np.floor((end - pages - shifted) / self.pause_pages)
+        return self.pause_s * passed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,12 +179,14 @@ def _fingerprint(pipeline: Pipeline, arrival: Times, jitter: _Jitter) -> tuple[n
     heapify(free)
     factors = _endless(jitter, pipeline.work_jitter)
     batches: list[tuple[float, int]] = []
+    stage, together = pipeline.fingerprinter, np.array(0.0)
     start = 0
     while start < pages:
         begin = max(free[0], float(at_reader[start]))
         waiting = int(np.searchsorted(at_reader, begin, side="right")) - start
         size = max(1, min(waiting, pipeline.batch_pages))
-        done = begin + pipeline.fingerprinter.batch(size) * next(factors)
+        pauses = float(stage.pauses(start + size, size, together))
+        done = begin + stage.batch(size) * next(factors) + pauses
         heapreplace(free, done)
         batches.append((done, size))
         start += size
@@ -184,6 +203,8 @@ def _decide(pipeline: Pipeline, ends: npt.NDArray[np.int64], ready: Times, jitte
     # The batch whose outcome the last page of a batch needs: that of the page W before it.
     needed = np.searchsorted(ends, ends - pipeline.window, side="left")
     outcome, free = np.zeros(count), np.zeros(shape)
+    cells = pipeline.shards * pipeline.replicas
+    shift: Times = np.arange(1, cells + 1, dtype=np.float64) * _GOLDEN % 1.0
     resolver_free, answered, held = 0.0, 0.0, 0
     decided_at = 0.0
     resolving = jitter.factors(pipeline.work_jitter, count)
@@ -195,9 +216,9 @@ def _decide(pipeline: Pipeline, ends: npt.NDArray[np.int64], ready: Times, jitte
             outcome_at = float(outcome[int(needed[batch])])
             held += outcome_at > max(may_begin, float(free.min()))
             may_begin = max(may_begin, outcome_at)
-        cells = pipeline.shards * pipeline.replicas
         work = pipeline.shard.batch(size) * jitter.factors(pipeline.work_jitter, cells)
-        free = np.maximum(free, may_begin) + work.reshape(shape)
+        pauses = pipeline.shard.pauses(int(ends[batch]), size, shift)
+        free = np.maximum(free, may_begin) + (work + pauses).reshape(shape)
         answers = free + _delays(pipeline, cells, jitter, pipeline.answer_hop_s).reshape(shape)
         answered = max(answered, float(answers.min(axis=1).max()))
         resolver_free = max(resolver_free, answered) + pipeline.resolver.batch(size) * float(resolving[batch])

@@ -181,6 +181,9 @@ class UnitCosts:
     commit_pages: UnitCost = UnitCost(
         "pages between two commits", 100_000, "pages", "benchmarks/store: a commit each 100,000 pages"
     )
+    commit_wait_s: UnitCost = UnitCost(
+        "wait of a shard for a commit", 0.07, "s", "performance.md, Restore: the deciding thread, 10^8 kept pages"
+    )
     decode_page: UnitCost = UnitCost("decoding a page of the log", 9e-6, "s", "performance.md, Log records: 7 to 11 µs")
     fill_page: UnitCost = UnitCost(
         "filling in a kept page", 30e-6, "s", "performance.md, The store: 15 to 30 µs, without any search"

@@ -21,8 +21,8 @@ from dedup_service.runtime.memory_limit import parse_size
 __all__ = ["plan_command"]
 
 _AGE_S = {"h": 3_600, "d": 86_400, "w": 604_800}
-_THOUSANDS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12}
-_NUMBER = re.compile(r"(\d[\d_,]*\.?\d*|\.\d+)(e\+?\d+)?\s*([kmgbt]?)", re.IGNORECASE)
+_THOUSANDS = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_NUMBER = re.compile(r"(\d[\d_,]*\.?\d*|\.\d+)([eE]\+?\d+)?\s*([kKMGBT]?)")
 _BYTES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 _DURATIONS = (("days", 86_400, 2), ("h", 3_600, 1), ("min", 60, 1), ("s", 1, 1), ("ms", 1e-3, 1), ("µs", 1e-6, 1))
 _GBIT_BYTES = 1e9 / 8
@@ -34,7 +34,7 @@ def _number(text: str) -> float | None:
     if not found:
         return None
     digits = found[1].replace("_", "").replace(",", "")
-    return float(digits + (found[2] or "")) * _THOUSANDS[found[3].lower()]
+    return float(digits + (found[2] or "")) * _THOUSANDS[found[3]]
 
 
 class _NumberType(click.ParamType[float]):
@@ -107,7 +107,7 @@ class _KeptType(click.ParamType[Keep]):
             return value
         number = _number(value)
         try:
-            return Keep.parse(value) if number is None else Keep(max_pages=int(number))
+            return Keep.parse(value) if number is None or number == float("inf") else Keep(max_pages=int(number))
         except ConfigurationError as error:
             self.fail(str(error), param, ctx)
 
