@@ -1,7 +1,5 @@
 """Workloads and machines that tests plan for."""
 
-from typing import Any
-
 from hypothesis import strategies as st
 
 from dedup_service.core.capacity.capacity_plan import CapacityPlan, capacity_plan
@@ -26,7 +24,7 @@ workloads = st.builds(
 
 
 def planned(
-    workload: Workload = TEN_BILLION, costs: UnitCosts = COSTS, *, simulated: int = 1_000, **cluster: Any
+    workload: Workload = TEN_BILLION, costs: UnitCosts = COSTS, *, simulated: int = 500, **cluster: int
 ) -> CapacityPlan:
     """Plan with usual machines and a short simulation."""
     return capacity_plan(workload, MachineKind(), ClusterRequest(**cluster), costs, simulated_pages=simulated)

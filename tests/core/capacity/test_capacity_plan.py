@@ -12,13 +12,13 @@ from dedup_service.core.errors import ConfigurationError
 from tests.core.capacity.cases import COSTS, planned, workloads
 
 CASES: tuple[tuple[Workload, dict[str, int]], ...] = (
-    (Workload(pages=1e10, rate=10_000, copies=0.6), {"shards": 32, "replicas": 1}),
-    (Workload(pages=1e9, rate=9_000, html=True), {"shards": 8}),
-    (Workload(pages=1e6, rate=5), {"shards": 1}),
+    # So many simulated pages that a shard commits.
+    (Workload(pages=1e10, rate=10_000, copies=0.6), {"shards": 32, "replicas": 1, "simulated": 5_000}),
+    (Workload(pages=1e10, rate=10_000, copies=0.6), {"shards": 32, "replicas": 3, "simulated": 200}),
+    (Workload(pages=1e9, rate=9_000, html=True), {"shards": 8, "simulated": 500}),
+    (Workload(pages=1e6, rate=5), {"shards": 1, "simulated": 200}),
 )
 FACTORS = (0.1, 0.9, 1.2, 1_000)
-SIMULATED = 5_000
-"""Pages, so that a shard of the first case commits."""
 
 
 def test_ten_billion_pages_by_hand() -> None:
@@ -47,7 +47,7 @@ def test_ten_billion_pages_by_hand() -> None:
     assert {key: plan.value(*key) for key in expected} == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(workloads)
 def test_figures_grow_with_pages(workload: Workload) -> None:
     """With the same shards, ten times the pages take as much or more of everything, at the same rate."""
@@ -60,7 +60,7 @@ def test_figures_grow_with_pages(workload: Workload) -> None:
         assert after.value >= before.value * (1 - 1e-9) or before.name == "disk of a machine", after
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(workloads)
 def test_figures_but_latency_grow_with_the_rate(workload: Workload) -> None:
     """With the same shards, twice the rate takes as much or more; restores take as long."""
@@ -98,11 +98,11 @@ def different(one: CapacityPlan, two: CapacityPlan) -> set[tuple[str, str]]:
 
 def changed_by(key: str, workload: Workload, cluster: dict[str, int]) -> set[tuple[str, str]]:
     """Return the figures and topics that another value of a constant changes."""
-    base, cost, found = planned(workload, simulated=SIMULATED, **cluster), getattr(COSTS, key), set()
+    base, cost, found = planned(workload, **cluster), getattr(COSTS, key), set()
     for factor in FACTORS:
         costs = replace(COSTS, **{key: replace(cost, value=cost.value * factor)})
         try:
-            found |= different(base, planned(workload, costs, simulated=SIMULATED, **cluster))
+            found |= different(base, planned(workload, costs, **cluster))
         except ConfigurationError:
             continue
     return found
