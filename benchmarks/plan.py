@@ -56,7 +56,7 @@ SERVICE = ((831, 96, 171), (1_662, 95, 225), (3_325, 127, 287))
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PlanCheck:
     """A prediction and a measurement in the same unit."""
 
     what: str
@@ -70,24 +70,24 @@ class Comparison:
         return self.predicted / self.measured - 1
 
 
-def store_figures(pages: int, folder: Path, costs: UnitCosts) -> Iterator[Comparison]:
+def store_figures(pages: int, folder: Path, costs: UnitCosts) -> Iterator[PlanCheck]:
     """Measure a decider here, and compare."""
     options = StoreOptions(folder, decided=DECIDED)
     small, large = (in_process(kept, options) for kept in (pages // 5, pages))
-    yield Comparison(f"memory, {pages:,} kept", memory_page(pages, costs), large.anonymous_bytes / large.kept, "bytes")
+    yield PlanCheck(f"memory, {pages:,} kept", memory_page(pages, costs), large.anonymous_bytes / large.kept, "bytes")
     disk = sum(large.disk.values()) / large.kept
-    yield Comparison(f"disk, {pages:,} kept", costs.disk_page.value, disk, "bytes")
+    yield PlanCheck(f"disk, {pages:,} kept", costs.disk_page.value, disk, "bytes")
     few, many = (1e6 / one.pages_a_processor_second for one in (small, large))
-    yield Comparison(f"processor, {pages:,} kept", few + TENFOLD_US * math.log10(5), many, "µs/page")
+    yield PlanCheck(f"processor, {pages:,} kept", few + TENFOLD_US * math.log10(5), many, "µs/page")
 
 
-def recorded_figures(costs: UnitCosts) -> Iterator[Comparison]:
+def recorded_figures(costs: UnitCosts) -> Iterator[PlanCheck]:
     """Compare with docs/performance.md."""
     for pages, memory, disk in RECORDED:
-        yield Comparison(f"memory, {pages:,} kept", memory_page(pages, costs), memory, "bytes")
-        yield Comparison(f"disk, {pages:,} kept", costs.disk_page.value, disk, "bytes")
+        yield PlanCheck(f"memory, {pages:,} kept", memory_page(pages, costs), memory, "bytes")
+        yield PlanCheck(f"disk, {pages:,} kept", costs.disk_page.value, disk, "bytes")
     pages, memory = RECORDED_MEMORY_LARGE
-    yield Comparison(f"memory, {pages:,} kept", memory_page(pages, costs), memory, "bytes")
+    yield PlanCheck(f"memory, {pages:,} kept", memory_page(pages, costs), memory, "bytes")
 
 
 def memory_page(kept: int, costs: UnitCosts) -> float:
@@ -164,7 +164,7 @@ def fitted_pipeline(times: npt.NDArray[np.float64]) -> Pipeline:
     )
 
 
-def queue_figures(kept: int, folder: Path) -> Iterator[Comparison]:
+def queue_figures(kept: int, folder: Path) -> Iterator[PlanCheck]:
     """Compare a real decider behind a queue with the simulation."""
     decider = MeasuredDecider(kept, folder)
     spent = [decider.decide(BATCH) for _ in range(HIGHEST // BATCH)]
@@ -173,12 +173,12 @@ def queue_figures(kept: int, folder: Path) -> Iterator[Comparison]:
         measured, times = queued(decider, load * most)
         run = simulate(fitted_pipeline(times), load * most, SIMULATED)
         at = f"at {load * most:,.0f} pages/s"
-        yield Comparison(f"p50 {at}", run.p50_s * 1e3, float(np.median(measured)) * 1e3, "ms")
-        yield Comparison(f"p99 {at}", run.p99_s * 1e3, float(np.quantile(measured, 0.99)) * 1e3, "ms")
+        yield PlanCheck(f"p50 {at}", run.p50_s * 1e3, float(np.median(measured)) * 1e3, "ms")
+        yield PlanCheck(f"p99 {at}", run.p99_s * 1e3, float(np.quantile(measured, 0.99)) * 1e3, "ms")
     decider.close()
 
 
-def service_figures(costs: UnitCosts) -> Iterator[Comparison]:
+def service_figures(costs: UnitCosts) -> Iterator[PlanCheck]:
     """Compare the simulated service, one process with both steps, with docs/performance.md."""
     worker = costs.text_letter.value * 700
     pipeline = Pipeline(
@@ -190,8 +190,8 @@ def service_figures(costs: UnitCosts) -> Iterator[Comparison]:
     )
     for rate, p50, p99 in SERVICE:
         run = simulate(pipeline, rate, 40_000)
-        yield Comparison(f"p50 at {rate:,} pages/s", run.p50_s * 1e3, p50, "ms")
-        yield Comparison(f"p99 at {rate:,} pages/s", run.p99_s * 1e3, p99, "ms")
+        yield PlanCheck(f"p50 at {rate:,} pages/s", run.p50_s * 1e3, p50, "ms")
+        yield PlanCheck(f"p99 at {rate:,} pages/s", run.p99_s * 1e3, p99, "ms")
 
 
 def main() -> None:
@@ -212,8 +212,8 @@ def main() -> None:
         }
         if not arguments.queue_only:
             parts["store, here"] = store_figures(arguments.pages, Path(name), costs)
-        for part, comparisons in parts.items():
-            for one in comparisons:
+        for part, checks in parts.items():
+            for one in checks:
                 values = (f"{one.predicted:,.4g}", f"{one.measured:,.4g}", one.unit, f"{one.difference:+.0%}")
                 table.add_row(part, one.what, *values)
     table.caption = f"load {os.getloadavg()[0]:.1f}"

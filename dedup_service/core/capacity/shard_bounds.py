@@ -95,9 +95,9 @@ def shard_bounds(
     memory = costs.full_memory.value * machine.memory_bytes
     reads = workload.rate * costs.reads_page.value / shards
     return (
+        ShardBound(ROWS, kept, costs.shard_rows.value, "pages", scales=True),
         ShardBound(MEMORY, shard_memory(kept, costs), memory, "bytes", scales=True),
         ShardBound(DISK, shard_disk(kept, costs), costs.full_disk.value * machine.disk_bytes, "bytes", scales=True),
-        ShardBound(ROWS, kept, costs.shard_rows.value, "pages", scales=True),
         ShardBound(READS, reads, full * costs.disk_reads.value, "reads/s", scales=True),
         ShardBound(RATE, workload.rate, full * costs.shard_rate.value, "pages/s", scales=False),
         ShardBound(RESOLVER, workload.rate, full * costs.resolver_rate.value, "pages/s", scales=False),
@@ -119,7 +119,9 @@ def choose_shards(workload: Workload, machine: MachineKind, request: ClusterRequ
             return ChosenShards(slots, shards, bounds, broken)
         broken = tuple(bound for bound in bounds if not bound.holds)
     slots, shards = request.choices()[-1]
-    first = min((bound for bound in bounds if not bound.holds), key=lambda bound: bound.scales)
+    # What more shards do not help comes first, and of that the tightest, so that one correction is enough.
+    refused = [bound for bound in bounds if not bound.holds]
+    first = min(refused, key=lambda bound: (bound.scales, 0 if bound.scales else bound.allowed))
     raise ConfigurationError(_refusal(first, slots, shards, request, costs))
 
 

@@ -79,12 +79,13 @@ def test_one_shard_needs_no_reason() -> None:
 @pytest.mark.parametrize(
     ("workload", "machine", "request_", "says"),
     [
-        (Workload(pages=1e12, rate=10_000), MachineKind(), ClusterRequest(), r"64 shards .* keep fewer .* machines of"),
+        (Workload(pages=1e11, rate=10_000), MachineKind(), ClusterRequest(), r"64 shards .* keep fewer .* machines of"),
+        (Workload(pages=1e12, rate=10_000), MachineKind(), ClusterRequest(), r"row numbers: .* keep fewer pages"),
         (TEN_BILLION, MachineKind(), ClusterRequest(slots=8), "each of 8 shards .* more slots, at most 64"),
         (TEN_BILLION, MachineKind(), ClusterRequest(shards=4), "each of 4 shards .* number of shards to the plan"),
         (TEN_BILLION, MachineKind(disk_bytes=1 << 30), ClusterRequest(), "disk: .* larger disk"),
         (Workload(pages=1e6, rate=13_000), MachineKind(), ClusterRequest(), "resolver allows, 12,000 .* several logs"),
-        (Workload(pages=1e6, rate=1e6), MachineKind(), ClusterRequest(), "rate of a shard allows, 16,000"),
+        (Workload(pages=1e6, rate=1e6), MachineKind(), ClusterRequest(), "rate of the resolver allows, 12,000"),
         (Workload(pages=1e6, rate=10_000), MachineKind(), ClusterRequest(window=500), "a longer window"),
     ],
 )
@@ -103,6 +104,14 @@ def test_machines_of_the_advised_size_suffice() -> None:
     advised = MachineKind(memory_bytes=400 << 30)
     assert fewest_shards(Workload(pages=1.6e11, rate=10_000), advised) == 64
     assert fewest_shards(Workload(pages=1.6e11, rate=10_000), MachineKind(memory_bytes=399 << 30)) == REFUSED
+
+
+def test_the_rate_that_a_refusal_names_suffices() -> None:
+    """Of several bounds that no shards help, the tightest is named, so the rate it allows is planned."""
+    slow = replace(COSTS, shard_rate=COSTS.shard_rate.measured(10_000, "test"))
+    with pytest.raises(ConfigurationError, match="rate of a shard allows, 8,000"):
+        choose_shards(Workload(pages=1e6, rate=20_000), MachineKind(), ClusterRequest(), slow)
+    assert choose_shards(Workload(pages=1e6, rate=8_000), MachineKind(), ClusterRequest(), slow).shards == 2
 
 
 def test_the_window_is_a_round_of_pages() -> None:
