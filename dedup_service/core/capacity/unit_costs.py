@@ -179,7 +179,7 @@ class UnitCosts:
         "start of a process", 5.2, "s", "performance.md, Restore: start to the first verdict, imports included"
     )
     commit_pages: UnitCost = UnitCost(
-        "pages between two commits", 100_000, "pages", "benchmarks/store: a commit each 100,000 pages"
+        "pages between two commits", 100_000, "pages", "as runtime/kafka/state/deciding_store does", _CHOSEN
     )
     commit_wait_s: UnitCost = UnitCost(
         "wait of a shard for a commit", 0.07, "s", "performance.md, Restore: the deciding thread, 10^8 kept pages"
