@@ -8,6 +8,7 @@ import yaml
 
 from dedup_service.interfaces.cli.commands.serve import serve_command
 from dedup_service.runtime.kafka.service import ServiceSettings
+from tests.deploy.commands import has_shards, options_of
 
 COMPOSE = yaml.safe_load((Path(__file__).parents[2] / "deploy" / "compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -17,9 +18,8 @@ SERVING = sorted(name for name, service in SERVICES.items() if service.get("comm
 
 
 def options(name: str) -> dict[str, str]:
-    """Return the options in the command of a service; each has one value."""
-    words = [word for word in SERVICES[name]["command"] if word not in {"serve", "topics", "create"}]
-    return dict(zip(words[::2], words[1::2], strict=True))
+    """Return the options in the command of a service."""
+    return options_of(SERVICES[name]["command"])
 
 
 def started_with(name: str) -> set[str]:
@@ -60,13 +60,7 @@ def test_every_process_can_be_scaled_and_is_confined(name: str) -> None:
 @pytest.mark.parametrize("name", SERVING)
 def test_commands_are_those_of_serve(name: str) -> None:
     """The command line accepts each command."""
-    if name in {*SHARDS, "resolver"} and "shard" not in step_choices():
+    if name in {*SHARDS, "resolver"} and not has_shards():
         pytest.skip("this version of `serve` has no step `shard`")
     chosen = serve_command.make_context("serve", SERVICES[name]["command"][1:]).params
     assert chosen["state"] == "/state"
-
-
-def step_choices() -> tuple[str, ...]:
-    """Return the values that `--steps` takes."""
-    [steps] = [option for option in serve_command.params if option.name == "steps"]
-    return tuple(steps.type.choices)
