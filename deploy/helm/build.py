@@ -71,8 +71,8 @@ def _build_as(program: Path) -> None:
     compiler = shutil.which("go")
     if compiler is None:
         raise MissingHelmError(
-            f"Go was not found: install the version of {HERE / 'go.mod'} or a newer one, or set {VARIABLE} to the path of"
-            " helm."
+            f"Go was not found: install the version of {HERE / 'go.mod'} or a newer one,"
+            f" or set {VARIABLE} to the path of helm."
         )
     unfinished = program.parent.with_suffix(".unfinished") / program.name
     arguments = ["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-o", str(unfinished)]

@@ -227,7 +227,8 @@ def test_what_a_process_writes_can_be_written(render: Render) -> None:
         assert any(Path(options(work["spec"]["template"])["--state"]).is_relative_to(place) for place in places)
         [mount] = copying["volumeMounts"]
         assert mount["name"] == places[cached]
-        assert copying["command"][-2:] == [f"{cached}/.", f"{mount['mountPath']}/"]
+        assert copying["command"][:2] == ["sh", "-c"]
+        assert copying["command"][2].endswith(f" {cached}/* {mount['mountPath']}/")
 
 
 def test_a_stop_is_waited_for_longer_than_it_takes(render: Render) -> None:

@@ -153,7 +153,8 @@ spec:
     # The image has compiled code, but numba ignores a folder that cannot be written.
     - name: compiled-code
       {{- include "twinsieve.container" .root | nindent 6 }}
-      command: [cp, -R, --preserve=mode,timestamps, /var/cache/twinsieve/., /compiled/]
+      # Not the folder itself: the volume belongs to root.
+      command: [sh, -c, "cp -R --preserve=mode,timestamps /var/cache/twinsieve/* /compiled/"]
       resources:
         requests: { cpu: 100m, memory: 64Mi }
         limits: { memory: 64Mi }
