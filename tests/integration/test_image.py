@@ -74,7 +74,7 @@ def base(tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def wheels(base: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The locked packages for the base's Python, by their hashes, and what builds those without a wheel."""
     folder = tmp_path_factory.mktemp("wheels")
-    version = call("podman", "run", "--rm", *ULIMITS, base, "python", "--version").split()[1]
+    version = call("podman", "run", "--rm", *ULIMITS, "--network=none", base, "python", "--version").split()[1]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", f"--dest={folder}"]
     pip.append(f"--python-version={version.rpartition('.')[0]}")
     lock = ROOT / "deploy" / "requirements.lock"
@@ -128,7 +128,7 @@ def test_the_image_has_the_service(image: str) -> None:
 
 def test_the_image_is_unprivileged(image: str) -> None:
     """By itself it runs as the user that the chart names."""
-    assert call("podman", "run", "--rm", *ULIMITS, "--entrypoint=id", image, "-u").strip() == "10001"
+    assert call("podman", "run", "--rm", *ULIMITS, "--network=none", "--entrypoint=id", image, "-u").strip() == "10001"
 
 
 def test_a_service_starts_as_in_the_chart(image: str, compiled: Path) -> None:
