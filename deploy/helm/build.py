@@ -5,6 +5,8 @@
 The tests of the chart run it. It is built once, for about two minutes of processor time, into a folder named
 after the digest of go.sum; later builds reuse what Go keeps in its own cache. If there is no Go, one line says
 what to install, and the exit code is 1.
+
+Another version: `go get -tool helm.sh/helm/v4/cmd/helm@VERSION` and `go mod tidy` in this folder.
 """
 
 import hashlib
@@ -44,7 +46,7 @@ def find(cache: Path = CACHE) -> Path:
 
 def build(cache: Path = CACHE) -> Path:
     """Return Helm's path as `find` does; build it first if it is missing, MissingHelmError if that fails."""
-    if VARIABLE in os.environ:
+    if os.environ.get(VARIABLE):
         return find(cache)
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / "lock"):
