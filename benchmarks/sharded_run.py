@@ -6,7 +6,7 @@ the window lets them. Time is measured by part.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dedup_service.core.decision.decider import DeciderState, MutablePageNames
@@ -84,12 +84,14 @@ def decided_alone(messages: Sequence[Message], names: MutablePageNames | None = 
 class ShardedRun:
     """`of` shards and a resolver.
 
-    ahead: messages that a shard reads before its resolver, at most. restarts: before these messages the resolver is
-    made anew from its state. seconds: by part of the work; answer_bytes: of all answers, outcome_bytes: of all outcomes.
+    ahead: messages that a shard reads before its resolver, at most. names: makes those of each process. restarts:
+    before these messages the resolver is made anew from its state. seconds: by part of the work; answer_bytes,
+    outcome_bytes: of all answers and outcomes.
     """
 
     of: int
     ahead: int = 5
+    names: Callable[[], MutablePageNames] = DictNames
     restarts: frozenset[int] = frozenset()
     outcomes: list[bytes] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -97,8 +99,8 @@ class ShardedRun:
     outcome_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.shards = [Shard(ShardNumber(index + 1, self.of), DictNames()) for index in range(self.of)]
-        self.names = AnsweredNames(DictNames())
+        self.shards = [Shard(ShardNumber(index + 1, self.of), self.names()) for index in range(self.of)]
+        self.answered = AnsweredNames(self.names())
         self.replica = self.resolver(None)
         self._answers: dict[int, dict[int, list[bytes]]] = defaultdict(dict)
         self._read = [0] * self.of
@@ -109,13 +111,18 @@ class ShardedRun:
         """Return a resolver that goes on from a state."""
 
         def candidates(policy: Policy, state: DeciderState) -> ShardCandidates:
-            self.names.candidates = ShardCandidates(policy, state, self.of)
-            return self.names.candidates
+            self.answered.candidates = ShardCandidates(policy, state, self.of)
+            return self.answered.candidates
 
-        return Replica(self.names, state=state, candidates=candidates)
+        return Replica(self.answered, state=state, candidates=candidates)
 
     def decide(self, messages: Sequence[Message]) -> Iterator[Outcome]:
-        """Yield the outcomes of a log."""
+        """Yield the outcomes of a log from its beginning."""
+        return self.follow(messages)
+
+    def follow(self, messages: Sequence[Message]) -> Iterator[Outcome]:
+        """Yield the outcomes of messages that come next."""
+        self._read = [0] * self.of
         for number, message in enumerate(messages):
             for index in range(self.of):
                 began = time.perf_counter()
@@ -156,10 +163,10 @@ class ShardedRun:
         for index in range(self.of):
             parts = [decode_answer_part(value) for value in of_message[index]]
             answers.append(decode_answer(message.offset, [part.answer for part in parts]))
-        if self.names.candidates is not None:
-            self.names.candidates.answer(answers)
+        if self.answered.candidates is not None:
+            self.answered.candidates.answer(answers)
         outcomes = self.replica.apply_parts(parts_of(message))
-        if self.names.candidates is not None:
-            self.outcomes.append(encode_outcome(self.names.candidates.take_outcome(message.offset), LOG))
+        if self.answered.candidates is not None:
+            self.outcomes.append(encode_outcome(self.answered.candidates.take_outcome(message.offset), LOG))
             self.outcome_bytes += len(self.outcomes[-1])
         return outcomes

@@ -4,9 +4,9 @@
     python -m benchmarks.shards speed [--entries 1000000] [--shards 4] [--pages 20000]
 
 `equal` decides logs with one process and with shards and a resolver, and compares the bytes of all verdicts. FILE has
-pages in JSON lines; they are published twice, in other batches, and the second time must give the same kinds of verdicts
-and the same originals. Beside them: generated logs with corrections, retractions, expiry, updates and policies, and
-short, crowded and template pages.
+pages in JSON lines; they are published twice, in other batches, and the second time must give the same kinds of
+verdicts and the same originals. Beside them: generated logs with corrections, retractions, expiry, updates and
+policies, and short, crowded and template pages.
 
 `speed` fills a decider of one process, and the shards, with generated kept pages (`benchmarks.store_pages`), then
 decides the same pages, of which every fifth is a copy, in messages of 250, and gives the time of each part: of one
@@ -27,18 +27,20 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.sharded_run import LOG, DictNames, Message, ShardedRun, decided_alone, messages_of, parts_of
+from benchmarks.sharded_run import LOG, Message, ShardedRun, decided_alone, messages_of, parts_of
+from benchmarks.store import PREPARED, progress_bar
 from benchmarks.store_pages import COPIES, StreamPages
+from dedup_service.core.decision.candidates import LocalCandidates
+from dedup_service.core.decision.decider import MutablePageNames
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
-from dedup_service.core.page import PreparedPage
+from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
-from dedup_service.interfaces.cli.support.progress import progress_bar
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
-from dedup_service.runtime.readers.open import open_source
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 SPACE = "benchmark"
@@ -57,9 +59,8 @@ def log_of(pages: Sequence[PreparedPage], most: int, seed: int, keep: Keep | Non
     batches.append([first_policy(keep=keep)])
     while at < len(pages):
         size = chosen.randint(1, most)
-        batches.append(
-            [PageRecord(Source("pages", 0, at + place), page, SPACE) for place, page in enumerate(pages[at : at + size])]
-        )
+        some = enumerate(pages[at : at + size], at)
+        batches.append([PageRecord(Source("pages", 0, place), page, SPACE) for place, page in some])
         at += size
     return messages_of(batches)
 
@@ -98,7 +99,8 @@ def compare(name: str, messages: Sequence[Message], shards: Sequence[int]) -> tu
 def pages_in(path: str) -> list[PreparedPage]:
     """Return the prepared pages of a file."""
     fingerprinter = build_fingerprinter(SpaceOptions())
-    pages = [record.page for record in open_source(path) if getattr(record, "page", None) is not None]
+    with Path(path).open("rb") as lines:
+        pages = [page_of(json.loads(line)) for line in lines]
     prepared: list[PreparedPage] = []
     with progress_bar(f"preparing {Path(path).name}", len(pages)) as advance:
         for start in range(0, len(pages), 512):
@@ -108,12 +110,19 @@ def pages_in(path: str) -> list[PreparedPage]:
     return prepared
 
 
+def page_of(line: dict[str, str]) -> Page:
+    """Return the page of a line of JSON."""
+    url = line["url"]
+    return Page(url=url, canonical_url=url, id=line.get("id", url), title=line.get("title", ""), text=line["text"])
+
+
 def generated(pages: int, seed: int) -> Iterator[tuple[str, list[Message]]]:
     """Yield logs of generated crawls with all that operators do (`tests.core.decision.generated`), by name."""
-    from tests.core.shards.test_shards import GUARDED, log_of as crawl_of
+    from tests.core.shards.test_shards import GUARDED
+    from tests.core.shards.test_shards import log_of as crawl_of
 
     for name, window, keep in (("window 4,096", 4096, None), ("window 256, expiry", 256, Keep(max_pages=pages // 8))):
-        batches = list(crawl_of(seed, pages, GUARDED, window, keep, most=min(window, MESSAGE)))
+        batches = list(crawl_of(seed, pages, GUARDED, window, keep, most=MESSAGE))
         yield f"generated, {name}", messages_of(batches)
 
 
@@ -151,82 +160,93 @@ def speed(arguments: argparse.Namespace) -> int:
     stream = StreamPages(entries * COPIES // (COPIES - 1) + arguments.pages)
     begin = stream.pages - arguments.pages
     begin -= begin % COPIES
-    prepared = stream.prepared(begin, stream.pages)
-    policy = first_policy()
-    messages = [Message(0, messages_of([[policy]])[0].value)]
-    offset = 1
-    for start in range(0, len(prepared), MESSAGE):
-        batch = prepared[start : start + MESSAGE]
-        records = [PageRecord(Source("pages", 0, begin + start + at), page, SPACE) for at, page in enumerate(batch)]
-        messages.append(Message(entries + offset, messages_of([records])[0].value))
-        offset += 1
-    run, alone = ShardedRun(shards), Replica(DictNames())
-    fill(run, alone, stream, begin, messages[0], entries)
-    later = messages[1:]
+    kept = begin // COPIES * (COPIES - 1)
+    head, *rest = messages_of([[first_policy()], *batches_of_stream(stream, begin)])
+    later = [Message(kept + 1 + place, message.value) for place, message in enumerate(rest)]
+    run, alone = ShardedRun(shards, names=NumberNames), Alone(NumberNames())
+    list(run.decide([head]))
+    alone.replica.apply_parts(parts_of(head))
+    parts = [(entries_of(shard), shard.number) for shard in run.shards]
+    fill([(alone.candidates, ShardNumber(1, 1)), *parts], stream, kept)
     began = time.perf_counter()
-    expected = [value_of(outcome) for message in later for outcome in alone.apply_parts(parts_of(message))]
+    expected = [value_of(one) for message in later for one in alone.replica.apply_parts(parts_of(message))]
     one_s = time.perf_counter() - began
     run.seconds.clear()
-    found = [value_of(outcome) for outcome in run.decide(later)]
-    pages = len(expected)
-    of_shards = [run.seconds[f"shard {number + 1}"] for number in range(shards)]
-    settled = sum(len(shard) for shard in run.shards)
+    run.answer_bytes = run.outcome_bytes = 0
+    found = [value_of(outcome) for outcome in run.follow(later)]
+    pages, of_shards = len(expected), sum(run.seconds[f"shard {number + 1}"] for number in range(shards))
+    whole = sum(alone.candidates.tables.sizes().values())
+    parts_bytes = [sum(entries.tables.sizes().values()) for entries, _ in parts]
     figures = {
-        "entries": settled,
+        "kept pages": len(alone.replica),
         "shards": shards,
+        "pages decided": pages,
         "one process, pages/s": round(pages / one_s),
-        "a shard, pages/s": round(pages * shards / sum(of_shards)),
+        "a shard, pages/s": round(pages * shards / of_shards),
         "resolver, pages/s": round(pages / run.seconds["resolver"]),
-        "answers, bytes a page": round(run.answer_bytes / pages, 1),
+        "answers of all shards, bytes a page": round(run.answer_bytes / pages, 1),
         "outcomes, bytes a page": round(run.outcome_bytes / pages, 2),
-        "tables of one process, bytes": table_bytes(alone),
-        "tables of a shard, bytes": [sum(entries_of(shard).tables.sizes().values()) for shard in run.shards],
-        "differ": sum(one != other for one, other in zip(expected, found, strict=True)),
+        "tables of one process, bytes a kept page": round(whole / len(alone.replica), 1),
+        "tables of a shard, share of that": [round(part / whole, 4) for part in parts_bytes],
+        "verdicts that differ": sum(one != other for one, other in zip(expected, found, strict=True)),
     }
     print(json.dumps(figures, indent=2))
-    return 0 if figures["differ"] == 0 else 1
+    return 0 if figures["verdicts that differ"] == 0 else 1
 
 
-def entries_of(shard: object) -> "object":
+def batches_of_stream(stream: StreamPages, begin: int) -> Iterator[list[LogRecord]]:
+    """Yield the pages of a stream from `begin` on as the records of messages."""
+    for first in range(begin, stream.pages, MESSAGE):
+        pages = stream.prepared(first, min(first + MESSAGE, stream.pages))
+        yield [PageRecord(Source("pages", 0, first + place), page, SPACE) for place, page in enumerate(pages)]
+
+
+class Alone:
+    """One process with all entries, which are in memory."""
+
+    def __init__(self, names: MutablePageNames) -> None:
+        self.replica = Replica(names)
+
+    @property
+    def candidates(self) -> LocalCandidates:
+        """Its entries."""
+        candidates = self.replica.candidates
+        if candidates is None:
+            raise RuntimeError("there is no policy yet")
+        return candidates
+
+
+class NumberNames:
+    """Names of generated pages, which are their sequences: so many would take more memory than what is measured."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of a page."""
+        return str(sequence), f"http://site/{sequence}"
+
+    def add(self, sequence: int, page_id: str, url: str) -> None:
+        """Keep nothing."""
+
+    def erase(self, sequence: int) -> None:
+        """Keep nothing."""
+
+
+def entries_of(shard: Shard) -> LocalCandidates:
     """Return the entries of a shard that has a policy."""
-    entries = shard.entries  # type: ignore[attr-defined]
-    assert entries is not None
-    return entries
+    if shard.entries is None:
+        raise RuntimeError("the shard has no policy yet")
+    return shard.entries
 
 
-def table_bytes(replica: Replica) -> int:
-    """Return the bytes of the tables of one process."""
-    candidates = replica._candidates  # noqa: SLF001 - what is measured
-    assert candidates is not None
-    return sum(candidates.tables.sizes().values())
-
-
-def fill(run: ShardedRun, alone: Replica, stream: StreamPages, pages: int, first: Message, entries: int) -> None:
-    """Keep the first texts of a stream everywhere, of which nothing is looked up."""
-    list(run.decide([first]))
-    alone.apply_parts(parts_of(first))
-    one = alone._candidates  # noqa: SLF001 - what is measured
-    resolver = run.names.candidates
-    assert one is not None
-    assert resolver is not None
-    kept = pages // COPIES * (COPIES - 1)
+def fill(parts: Sequence[tuple[LocalCandidates, ShardNumber]], stream: StreamPages, kept: int) -> None:
+    """Keep the first texts of a stream, each where its ordinal belongs; nothing is looked up for them."""
     with progress_bar(f"{kept:,} filled in", kept) as advance:
-        for start in range(0, kept, 4096):
-            columns = stream.kept(start, min(start + 4096, kept))
+        for start in range(0, kept, PREPARED):
+            columns = stream.kept(start, min(start + PREPARED, kept))
             ordinals = np.arange(start, start + len(columns))
-            for candidates, mask in ((one, None), *((shard.entries, shard.number.owns(ordinals)) for shard in run.shards)):
-                own = columns if mask is None else columns.where(mask)
-                candidates.keep(own)  # type: ignore[union-attr]
-                candidates.settle(start + len(columns) + 4095, own[:0])  # type: ignore[union-attr]
-            names = [(int(row["sequence"]), str(int(row["sequence"]))) for row in columns.rows]
-            for sequence, name in names:
-                owner = run.shards[0]
-                del owner
-                for shard in run.shards:
-                    shard._names.add(sequence, name, name)  # noqa: SLF001
-                alone._names.add(sequence, name, name)  # noqa: SLF001
+            for candidates, number in parts:
+                candidates.keep(columns.where(number.owns(ordinals)))
+                candidates.settle(start + len(columns) - 1 + IndexLayout().window, columns[:0])
             advance(len(columns))
-    del entries, resolver
 
 
 def main() -> int:
