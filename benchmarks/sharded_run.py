@@ -27,13 +27,13 @@ from dedup_service.runtime.kafka.messages.shard_messages import (
 from dedup_service.runtime.kafka.state.deciding_state import decode_deciding_state, encode_deciding_state
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 
-__all__ = ["LOG", "DictNames", "Message", "ShardedRun", "decided_alone", "messages_of", "parts_of"]
+__all__ = ["LOG", "DictNames", "LoggedMessage", "ShardedRun", "decided_alone", "messages_of", "parts_of"]
 
 LOG = "a-log"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class LoggedMessage:
     """A message of the log, as a consumer returns it."""
 
     offset: int
@@ -59,9 +59,9 @@ class DictNames:
         self.names.pop(sequence, None)
 
 
-def messages_of(batches: Sequence[Sequence[LogRecord]]) -> list[Message]:
+def messages_of(batches: Sequence[Sequence[LogRecord]]) -> list[LoggedMessage]:
     """Return a log whose messages have these records; offsets have gaps, as behind markers."""
-    return [Message(2 * place, _value_of(batch)) for place, batch in enumerate(batches)]
+    return [LoggedMessage(2 * place, _value_of(batch)) for place, batch in enumerate(batches)]
 
 
 def _value_of(batch: Sequence[LogRecord]) -> bytes:
@@ -69,12 +69,12 @@ def _value_of(batch: Sequence[LogRecord]) -> bytes:
     return encode_batch(inputs) if inputs else encode(batch[0])
 
 
-def parts_of(message: Message) -> list[LogPart]:
+def parts_of(message: LoggedMessage) -> list[LogPart]:
     """Return what a message has."""
     return log_parts([message])
 
 
-def decided_alone(messages: Sequence[Message], names: MutablePageNames | None = None) -> list[Outcome]:
+def decided_alone(messages: Sequence[LoggedMessage], names: MutablePageNames | None = None) -> list[Outcome]:
     """Return the outcomes of one process with all entries."""
     replica = Replica(names or DictNames())
     return [outcome for message in messages for outcome in replica.apply_parts(parts_of(message))]
@@ -116,11 +116,11 @@ class ShardedRun:
 
         return Replica(self.answered, state=state, candidates=candidates)
 
-    def decide(self, messages: Sequence[Message]) -> Iterator[Outcome]:
+    def decide(self, messages: Sequence[LoggedMessage]) -> Iterator[Outcome]:
         """Yield the outcomes of a log from its beginning."""
         return self.follow(messages)
 
-    def follow(self, messages: Sequence[Message]) -> Iterator[Outcome]:
+    def follow(self, messages: Sequence[LoggedMessage]) -> Iterator[Outcome]:
         """Yield the outcomes of messages that come next."""
         self._read = [0] * self.of
         for number, message in enumerate(messages):
@@ -136,7 +136,7 @@ class ShardedRun:
             self.seconds["resolver"] += time.perf_counter() - began
             yield from outcomes
 
-    def _go_ahead(self, index: int, number: int, messages: Sequence[Message]) -> None:
+    def _go_ahead(self, index: int, number: int, messages: Sequence[LoggedMessage]) -> None:
         """Let a shard answer to the message `number`, and to later ones if it can."""
         shard, last = self.shards[index], min(number + (index * 7) % self.ahead, len(messages) - 1)
         while self._read[index] <= last:
@@ -157,7 +157,7 @@ class ShardedRun:
             self._begun[index] = False
             self._read[index] += 1
 
-    def _resolve(self, message: Message) -> list[Outcome]:
+    def _resolve(self, message: LoggedMessage) -> list[Outcome]:
         answers = []
         of_message = self._answers.pop(message.offset)
         for index in range(self.of):

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.sharded_run import LOG, Message, ShardedRun, decided_alone, messages_of, parts_of
+from benchmarks.sharded_run import LOG, LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
 from benchmarks.store import PREPARED, progress_bar
 from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.candidates import LocalCandidates
@@ -53,7 +53,7 @@ def first_policy(window: int = 4096, keep: Keep | None = None) -> PolicyRecord:
     return PolicyRecord(policy, initial=True, log=LOG)
 
 
-def log_of(pages: Sequence[PreparedPage], most: int, seed: int, keep: Keep | None = None) -> list[Message]:
+def log_of(pages: Sequence[PreparedPage], most: int, seed: int, keep: Keep | None = None) -> list[LoggedMessage]:
     """Return a log of pages in messages of 1 to `most` records."""
     chosen, batches, at = random.Random(seed), list[list[LogRecord]](), 0
     batches.append([first_policy(keep=keep)])
@@ -80,7 +80,7 @@ def kind_of(outcome: Outcome) -> tuple[object, ...]:
     return verdict.id, verdict.kind, verdict.duplicate_of, verdict.distance, verdict.score, verdict.reason
 
 
-def compare(name: str, messages: Sequence[Message], shards: Sequence[int]) -> tuple[list[Outcome], bool]:
+def compare(name: str, messages: Sequence[LoggedMessage], shards: Sequence[int]) -> tuple[list[Outcome], bool]:
     """Compare the verdicts of one log; return the outcomes of one process, and whether all were the same."""
     alone = decided_alone(messages)
     values = [value_of(outcome) for outcome in alone]
@@ -116,7 +116,7 @@ def page_of(line: dict[str, str]) -> Page:
     return Page(url=url, canonical_url=url, id=line.get("id", url), title=line.get("title", ""), text=line["text"])
 
 
-def generated(pages: int, seed: int) -> Iterator[tuple[str, list[Message]]]:
+def generated(pages: int, seed: int) -> Iterator[tuple[str, list[LoggedMessage]]]:
     """Yield logs of generated crawls with all that operators do (`tests.core.decision.generated`), by name."""
     from tests.core.shards.test_shards import GUARDED
     from tests.core.shards.test_shards import log_of as crawl_of
@@ -126,7 +126,7 @@ def generated(pages: int, seed: int) -> Iterator[tuple[str, list[Message]]]:
         yield f"generated, {name}", messages_of(batches)
 
 
-def crowded(pages: int) -> Iterator[tuple[str, list[Message]]]:
+def crowded(pages: int) -> Iterator[tuple[str, list[LoggedMessage]]]:
     """Yield logs of short, crowded and template pages, by name."""
     from tests.core.decision.crowded import page_at
     from tests.core.decision.test_identical_crowds import of_crowd
@@ -162,7 +162,7 @@ def speed(arguments: argparse.Namespace) -> int:
     begin -= begin % COPIES
     kept = begin // COPIES * (COPIES - 1)
     head, *rest = messages_of([[first_policy()], *batches_of_stream(stream, begin)])
-    later = [Message(kept + 1 + place, message.value) for place, message in enumerate(rest)]
+    later = [LoggedMessage(kept + 1 + place, message.value) for place, message in enumerate(rest)]
     run, alone = ShardedRun(shards, names=NumberNames), Alone(NumberNames())
     list(run.decide([head]))
     alone.replica.apply_parts(parts_of(head))
