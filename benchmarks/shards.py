@@ -2,6 +2,7 @@
 
     python -m benchmarks.shards equal [FILE …] [--pages 100000] [--shards 1 2 4 8]
     python -m benchmarks.shards speed [--entries 1000000] [--shards 4] [--pages 20000]
+    python -m benchmarks.shards kafka [--shards 4] [--pages 24000] [--repeats 1]
 
 `equal` decides logs with one process and with shards and a resolver, and compares the bytes of all verdicts. FILE has
 pages in JSON lines; they are published twice, in other batches, and the second time must give the same kinds of
@@ -12,13 +13,19 @@ policies, and short, crowded and template pages.
 decides the same pages, of which every fifth is a copy, in messages of 250, and gives the time of each part: of one
 process, of each shard, of the resolver. Answers and outcomes are encoded and decoded, and no broker is between them.
 Memory is that of the structures: tables, and pages that wait.
+
+`kafka` is the same over a broker, on topics of its own, in turn with one process that runs both steps: Chinese text of
+2 KB (`benchmarks.service.load`), published at once. After that, at half of the rate of the shards, the time from a
+message in the log to its outcome, by the timestamps of both.
 """
 
 import argparse
 import hashlib
 import json
 import random
+import statistics
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,6 +34,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.kafka import Bench, Figures
+from benchmarks.service.contenders import TwinsieveContender
+from benchmarks.service.load import text_pages
+from benchmarks.service.reading import Tail, read_all
+from benchmarks.service.sharded import ShardedContender
 from benchmarks.sharded_run import LOG, LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
 from benchmarks.store import PREPARED, progress_bar
 from benchmarks.store_pages import COPIES, StreamPages
@@ -40,8 +52,10 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from deploy.kafka import Cluster
 
 SPACE = "benchmark"
 MESSAGE = 250
@@ -249,16 +263,69 @@ def fill(parts: Sequence[tuple[LocalCandidates, ShardNumber]], stream: StreamPag
             advance(len(columns))
 
 
+def over_kafka(arguments: argparse.Namespace) -> int:
+    """Measure over a broker; return the exit code."""
+    shards = arguments.shards[0]
+    pages = list(text_pages(2026, arguments.pages))
+    figures = {"both steps": Figures(), f"{shards} shards": Figures()}
+    with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        bench = Bench(cluster, Path(folder))
+        for _ in range(arguments.repeats):
+            bench.rate(TwinsieveContender(1), pages, figures["both steps"])
+            bench.rate(ShardedContender(shards), pages, figures[f"{shards} shards"])
+        rates = {name: statistics.median(one.pages_per_s) for name, one in figures.items()}
+        rate = rates[f"{shards} shards"] / 2
+        latency_ms = outcome_latency(bench, cluster.bootstrap, shards, rate)
+    for name, one in figures.items():
+        used = {part: round(one.used(part), 3) for part in one.used_s[0]}
+        every = [round(rate) for rate in one.pages_per_s]
+        print(f"{name}: {rates[name]:,.0f} pages/s {every}; ms a page of processor: {used}")
+    p50, p99 = np.quantile(latency_ms, [0.5, 0.99])
+    print(f"log to outcome at {rate:,.0f} pages/s: p50 {p50:.0f} ms, p99 {p99:.0f} ms ({len(latency_ms):,} messages)")
+    return 0
+
+
+def outcome_latency(bench: Bench, bootstrap: str, shards: int, rate: float) -> Sequence[float]:
+    """Return the milliseconds from each message of the log to its outcome, of pages published at a rate."""
+    topics, folder = bench.topics()
+    first, pages = list(text_pages(2027, 2000)), list(text_pages(2028, int(20 * rate)))
+    bench.publish(topics, first, None)
+    contender, tail = ShardedContender(shards), Tail(bootstrap, [topics.verdicts])
+    contender.start(bootstrap, topics, folder)
+    try:
+        await_verdicts(tail, len(first))
+        bench.publish(topics, pages, rate)
+        await_verdicts(tail, len(pages))
+        records = read_all(bootstrap, [topics.fingerprints, topics.outcomes])
+    finally:
+        contender.stop()
+        tail.close()
+    logged = {record.offset: record.timestamp for record in records[topics.fingerprints]}
+    ends = {decode_outcome(record.value)[1].offset: record.timestamp for record in reversed(records[topics.outcomes])}
+    later = sorted(logged)[-int(len(logged) * 0.7) :]
+    return [ends[offset] - logged[offset] for offset in later if offset in ends]
+
+
+def await_verdicts(tail: Tail, count: int) -> None:
+    """Wait for so many verdicts."""
+    deadline = time.monotonic() + 600
+    while count > 0:
+        count -= sum(1 for _ in tail.poll())
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{count} verdicts are missing after ten minutes")
+
+
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["equal", "speed"])
+    parser.add_argument("what", choices=["equal", "speed", "kafka"])
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--pages", type=int, default=100_000)
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--repeats", type=int, default=1)
     arguments = parser.parse_args()
-    return equal(arguments) if arguments.what == "equal" else speed(arguments)
+    return {"equal": equal, "speed": speed, "kafka": over_kafka}[arguments.what](arguments)
 
 
 if __name__ == "__main__":
