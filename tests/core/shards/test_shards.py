@@ -26,6 +26,8 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards import answers
+from dedup_service.core.shards import shard as shard_module
+from dedup_service.core.shards.answers import MessageAnswer
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, decode_outcome
@@ -118,6 +120,37 @@ def test_crowds_of_one_fingerprint_are_cut_alike_by_any_number_of_shards(
         assert list(ShardedRun(shards).decide(messages)) == expected
     monkeypatch.setattr(table_answers, "MAX_IDENTICAL", 512)
     assert decided_alone(messages) != expected, "the crowds of this log are not cut"
+
+
+@pytest.mark.parametrize("restarts", [frozenset(), frozenset({40, 41, 75})])
+def test_more_entries_than_a_shard_lists_expire_in_their_order(
+    restarts: frozenset[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list has the earliest entries alone, of each shard, and comes again before it is used up."""
+    monkeypatch.setattr(shard_module, "MAX_BEFORE_PAGE", 0)  # of a bound that never changes one entry a page expires
+    monkeypatch.setattr(shard_module, "OLDEST_EVERY", 40)
+    lengths: list[tuple[int, bool]] = []
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=16), Keep(max_pages=300))
+    batches: list[list[LogRecord]] = [[PolicyRecord(policy, initial=True, log="a-log")]]
+    crawl, offset = Crawl(6, 900), 0
+    while offset < 900:
+        records = [PageRecord(Source("pages", 0, offset + at), crawl.page(), SPACE) for at in range(9)]
+        batches.append(list(records))
+        offset += len(records)
+    messages = messages_of(batches)
+    run = ShardedRun(2, restarts=restarts)
+    answer = run.shards[0].answer
+
+    def noted(**options: bool) -> MessageAnswer:
+        answered = answer(**options)
+        lengths.append((len(answered.oldest), answered.is_all))
+        return answered
+
+    run.shards[0].answer = noted  # type: ignore[method-assign]
+    assert list(run.decide(messages)) == decided_alone(messages)
+    assert run.replica.expired["count"] > 100
+    assert any(listed and not is_all for listed, is_all in lengths), "no list was cut"
+    assert any(not listed for listed, _ in lengths[-9:]), "every answer has a list"
 
 
 def test_replicas_of_a_shard_give_the_same_answers_whatever_they_have_learned_so_far() -> None:
