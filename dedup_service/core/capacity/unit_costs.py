@@ -71,27 +71,28 @@ _ESTIMATED, _CHOSEN = CostOrigin.ESTIMATED, CostOrigin.CHOSEN
 class UnitCosts:
     """All constants of the plan, by what they belong to."""
 
-    # To be replaced by measurements of shards and resolver.
+    # Shards and resolver. Their rates are to be measured with a broker and outputs.
     shard_rate: UnitCost = UnitCost(
         "pages a second of a shard",
         20_000,
         "pages/s",
-        "no shard was measured; one decider takes 28 to 76 µs a page",
+        "67,900 without a broker at 258,000 entries each (performance.md, Shards); not measured above",
         _ESTIMATED,
     )
     resolver_rate: UnitCost = UnitCost(
-        "pages a second of the resolver", 15_000, "pages/s", "no resolver was measured", _ESTIMATED
+        "pages a second of the resolver",
+        15_000,
+        "pages/s",
+        "36,700 without broker and outputs (performance.md, Shards)",
+        _ESTIMATED,
     )
     candidates_page: UnitCost = UnitCost(
         "answers of all shards",
-        120,
+        135,
         "bytes/page",
-        "no shard was measured; does not depend on the number of shards",
-        _ESTIMATED,
+        "performance.md, Shards: of four, a fifth copies, before compression",
     )
-    outcome_page: UnitCost = UnitCost(
-        "outcome", 1, "bytes/page", "no resolver was measured; a bit, and removals", _ESTIMATED
-    )
+    outcome_page: UnitCost = UnitCost("outcome", 0.4, "bytes/page", "performance.md, Shards: a bit, and removals")
 
     # Kept pages in a shard.
     memory_page: UnitCost = UnitCost(

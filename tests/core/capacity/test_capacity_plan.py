@@ -35,7 +35,7 @@ def test_ten_billion_pages_by_hand() -> None:
         ("shards", "disk of a machine"): 125e6 * 914,
         ("shards", "reads from its disk"): 10_000 * 1.5 / 32,
         ("resolver", "share of its rate"): 2 / 3,
-        ("brokers", "in, from producers"): 1e4 * (1_050 + 700 + 240 + 2 + 1_350),
+        ("brokers", "in, from producers"): 1e4 * (1_050 + 700 + 270 + 0.8 + 1_350),
         ("brokers", "out, of the log to shards"): 448e6,
         ("brokers", "records of `candidates`"): 6_400,
         ("brokers", "machines"): 10,  # 65.2 TB / (.8 · 8.8 TB) = 9.3

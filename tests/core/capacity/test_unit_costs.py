@@ -10,7 +10,7 @@ from dedup_service.core.capacity.unit_costs import CostOrigin, UnitCosts
 KEYS = UnitCosts().by_key()
 PERFORMANCE = (Path(__file__).parents[3] / "docs" / "performance.md").read_text(encoding="utf-8")
 ESTIMATED = {
-    *("shard_rate", "resolver_rate", "candidates_page", "outcome_page"),
+    *("shard_rate", "resolver_rate"),
     *("disk_names", "reads_page", "verdict_bytes", "hop_s"),
 }
 
