@@ -57,6 +57,8 @@ PATIENCE_S = 120.0
 SHARDED_PATIENCE_S = 240.0
 """With a dozen processes that start again, on two cores."""
 
+SECONDS_PER_FAULT = 5.0
+
 STILL_S = 25.0
 """Seconds without an answer after which an operator would look: well above all timeouts."""
 
@@ -127,8 +129,8 @@ class Plan:
         )
 
     @classmethod
-    def draw_sharded(cls, seed: str, pages: int, shards: int, replicas: int, *, seconds: float = 12.0) -> "Plan":
-        """Draw a plan with so many shards. seconds: duration of the stream if nothing delays it."""
+    def draw_sharded(cls, seed: str, pages: int, shards: int, replicas: int) -> "Plan":
+        """Draw a plan with so many shards. The stream lasts about as long as the faults of processes."""
         rng = random.Random(f"plan of shards {seed}")
         sharded = ShardPlan.draw(rng, shards, replicas)
         brokers = 3 if rng.random() < 0.2 else 1
@@ -147,7 +149,7 @@ class Plan:
             seed,
             pages,
             brokers,
-            int(pages / seconds),
+            int(pages / (SECONDS_PER_FAULT * len(service_faults))),
             tuple(service_faults),
             tuple(broker_faults),
             tuple(_drawn(rng, PAGE_FAULTS, rng.randint(0, 2))),

@@ -3,10 +3,14 @@
 Faults of any process (`benchmarks.service.faults`) strike here, too.
 """
 
+import json
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.service.fault_targets import PATIENCE_S, Fault, FaultTargets
@@ -18,7 +22,11 @@ from benchmarks.service.faults import (
     restart_service,
 )
 from benchmarks.service.processes import ServiceProcess
-from benchmarks.service.shard_processes import FINGERPRINTER, RESOLVER, SHARD, SLOTS, resolver_options, shard_role
+from benchmarks.service.shard_processes import FINGERPRINTER, RESOLVER, SHARD, SLOTS, shard_role
+from dedup_service.core.log_records import offset_of
+from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
+from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
+from dedup_service.runtime.store.manifest import read_manifest
 
 __all__ = ["NETWORK_FAULTS", "SHARD_FAULTS", "reshard"]
 
@@ -131,24 +139,33 @@ def cut_network(targets: FaultTargets, rng: random.Random) -> None:
 
 
 def reshard(targets: FaultTargets, rng: random.Random) -> None:
-    """Spread the index over twice as many shards: start these, let the resolvers ask them, stop the old ones."""
+    """Spread the index over twice as many shards: start these, let the resolvers ask them, stop the old ones.
+
+    The new shards are copies of the old ones, or, in half of the rounds, begin with empty folders and read everything.
+    """
     old = _of_kind(targets, SHARD)
-    shards = 2 * int(_number(old[0]).split("/")[1])
+    before = int(_number(old[0]).split("/")[1])
+    shards = 2 * before
     if shards > SLOTS:
         targets.log("the index is spread over all slots")
         return
     new = [targets.add(shard_role(index, shards)) for index in range(1, shards + 1)]
-    targets.log(f"from {shards // 2} to {shards} shards, which begin with empty folders")
+    reached = -1
+    if rng.random() < 0.5:
+        for index, service in enumerate(new, 1):
+            source = rng.choice([one for one in old if _number(one) == f"{(index - 1) % before + 1}/{before}"])
+            reached = max(reached, _copy(targets, source, service))
+    targets.log(f"from {before} to {shards} shards; those that were copied begin behind message {reached} at most")
     for service in new:
         targets.fleet.services.append(service)
         service.start()
     time.sleep(rng.uniform(0, 5))
     for resolver in _of_kind(targets, RESOLVER):
-        resolver.kill()
-        before = list(resolver.arguments)
-        options = resolver_options(shards)
-        place = before.index(options[0])
-        resolver.arguments = [*before[:place], *options, *before[place + len(options) :]]
+        if reached < 0:
+            resolver.kill()
+        else:
+            _stop_behind(targets, resolver, reached)
+        resolver.arguments = _with_shards(resolver.arguments, shards)
         resolver.start()
     for service in old:
         ended = service.terminate(PATIENCE_S)
@@ -156,6 +173,46 @@ def reshard(targets: FaultTargets, rng: random.Random) -> None:
             targets.complain(f"{service.name} ended {ended} with {service.exit_code}: {service.last_line}")
         targets.fleet.services.remove(service)
     targets.log(f"{len(old)} processes of the old shards were stopped")
+
+
+def _copy(targets: FaultTargets, source: ServiceProcess, new: ServiceProcess) -> int:
+    """Run `twinsieve shard copy`; return the message up to which the copy is, -1 if the new shard begins empty."""
+    options = [str(source.state), "--shard", _number(new), "--state", str(new.state), "--json"]
+    command = [sys.executable, "-m", "dedup_service.interfaces.cli", "shard", "copy", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+    if done.returncode == 0:
+        return int(json.loads(done.stdout)["offset"])
+    targets.log(f"{source.name} was not copied: {done.returncode} {done.stderr.strip()[-300:]}")
+    if "no snapshot" not in done.stderr and "No such command" not in done.stderr:
+        targets.complain(f"shard copy of {source.name} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+    shutil.rmtree(new.state, ignore_errors=True)
+    return -1
+
+
+def _stop_behind(targets: FaultTargets, resolver: ServiceProcess, message: int) -> None:
+    """Stop a resolver once its snapshot is not before a message: copies of shards answer only from there on."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        resolver.terminate(PATIENCE_S)
+        if _snapshot_at(resolver) >= message or time.monotonic() > deadline:
+            break
+        resolver.start()
+        time.sleep(1)
+    targets.log(f"{resolver.name} stopped with {resolver.exit_code}, at message {_snapshot_at(resolver)}")
+
+
+def _snapshot_at(service: ServiceProcess) -> int:
+    """Return the message of the last snapshot of a process that is stopped, -1 if there is none."""
+    try:
+        return offset_of(read_manifest(service.state / PAGES_FOLDER).sequence)
+    except (StoreDamagedError, ForeignStoreError):
+        return -1
+
+
+def _with_shards(arguments: Sequence[str], shards: int) -> list[str]:
+    """Return the arguments of a resolver with another number of shards."""
+    place = list(arguments).index("--shards") + 1
+    return [*arguments[:place], str(shards), *arguments[place + 1 :]]
 
 
 SHARD_FAULTS: dict[Fault, int] = {

@@ -15,7 +15,6 @@ __all__ = [
     "SLOTS",
     "Role",
     "ShardPlan",
-    "resolver_options",
     "shard_role",
 ]
 
@@ -67,6 +66,7 @@ class ShardPlan:
     def roles(self) -> list[Role]:
         """Return what each process does."""
         keep = [] if self.keep is None else ["--keep", self.keep]
+        deciding = ["--steps", "decide", "--shards", str(self.shards), "--verify"]
         fingerprinters = [
             Role(f"fingerprinter-{number}", FINGERPRINTER, ["--steps", "fingerprint", *keep])
             for number in range(1, self.fingerprinters + 1)
@@ -77,12 +77,6 @@ class ShardPlan:
             for replica in range(1, self.replicas + 1)
         ]
         resolvers = [
-            Role(f"resolver-{number}", RESOLVER, [*resolver_options(self.shards), *keep])
-            for number in range(1, self.resolvers + 1)
+            Role(f"resolver-{number}", RESOLVER, [*deciding, *keep]) for number in range(1, self.resolvers + 1)
         ]
         return [*fingerprinters, *shards, *resolvers]
-
-
-def resolver_options(shards: int) -> list[str]:
-    """Return the options of a resolver of so many shards."""
-    return ["--steps", "decide", "--shards", str(shards), "--verify"]
