@@ -33,7 +33,8 @@ class FaultTargets:
     extra: records that faults published beside the stream, or failed to. gone: records that they deleted.
     serve: starts one more `serve` process, with options that replace those of the round, and returns it.
     add: makes another process of a service with shards. complain: notes a sentence about what must not be.
-    access: lists of what the services may do, if there are any.
+    access: lists of what the services may do, if there are any. empty_log: messages that the log has before a service
+    begins it: its layout.
     """
 
     cluster: Cluster
@@ -50,6 +51,7 @@ class FaultTargets:
     add: Callable[[Role], ServiceProcess] = field(kw_only=True)
     complain: Callable[[str], None] = field(kw_only=True)
     access: AccessLists | None = None
+    empty_log: int = 0
 
     @property
     def bootstrap(self) -> str:

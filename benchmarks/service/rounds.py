@@ -238,6 +238,7 @@ class _Round:
             add=self._sharded_process,
             complain=self._result.complaints.append,
             access=access,
+            empty_log=0 if self._plan.sharded is None else 1,
         )
         fleet.start()
         try:
