@@ -12,7 +12,7 @@ the middle has at least 20,000 pages. In a fifth of the rounds, or all with --ou
 
 With --shards, fingerprinters, shards with replicas and resolvers take the place of services, and the round has
 faults of these (benchmarks/service/shard_faults.py); no process may end with an error. Such a round needs more than
-512 pages.
+512 pages if its messages are not small (benchmarks/service/small_messages.py).
 
 A round is a function of its seed, which is printed, except for the machine's timing. FOLDER/progress-….json
 counts the good rounds, so the same command continues after the last one. --again N repeats round N; --short
@@ -55,9 +55,9 @@ SHORT = Plan(
 
 SHORT_SHARDED = Plan(
     seed="short",
-    pages=900,
+    pages=800,
     brokers=1,
-    rate=90,
+    rate=80,
     service_faults=(kill_shard, kill_resolver, old_folder, freeze_shard, lose_folder),
     broker_faults=(kill_broker,),
     pause_s=1.0,

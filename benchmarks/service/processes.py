@@ -26,7 +26,7 @@ class ServiceProcess:
     """One `serve` process with its state folder and log file; may be started many times.
 
     kind: what it does, for faults of processes of a kind. arguments: of `serve`, for its next start. gate: its
-    network, if it has one of its own.
+    network, if it has one of its own. module: of the command line.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class ServiceProcess:
         *,
         kind: str = "service",
         gate: NetworkGate | None = None,
+        module: str = "dedup_service.interfaces.cli",
     ) -> None:
         self.name = name
         self.kind = kind
@@ -45,6 +46,7 @@ class ServiceProcess:
         self.state = state
         self.log = log
         self.gate = gate
+        self._module = module
         self.starts = 0
         self.wanted = False
         self._process: Popen[bytes] | None = None
@@ -122,7 +124,7 @@ class ServiceProcess:
             "-X",
             "faulthandler",
             "-m",
-            "dedup_service.interfaces.cli",
+            self._module,
             "serve",
             *self.arguments,
         ]

@@ -37,7 +37,7 @@ from benchmarks.service.processes import Fleet, ServiceProcess
 from benchmarks.service.publishing import PacedPublisher
 from benchmarks.service.reading import Tail, end_of, read_all
 from benchmarks.service.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
-from benchmarks.service.shard_processes import LAYOUT, SLOTS, Role, ShardPlan
+from benchmarks.service.shard_processes import SLOTS, Role, ShardPlan
 from benchmarks.service.stream import Sent, stream
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
@@ -224,7 +224,7 @@ class _Round:
             access.grant(needed(self._topics, GROUP))
         create(Connection(self._bootstrap), self._topics, self._layout())
         if self._plan.sharded is not None:
-            begin_layout(Connection(self._bootstrap), self._topics, LAYOUT)
+            begin_layout(Connection(self._bootstrap), self._topics, self._plan.sharded.layout)
         fleet = Fleet(self._processes(), self._log)
         targets = FaultTargets(
             self._cluster,
@@ -264,14 +264,15 @@ class _Round:
         return [self._sharded_process(role) for role in sharded.roles()]
 
     def _sharded_process(self, role: Role) -> ServiceProcess:
-        sharded = self._plan.sharded
-        gate = None
-        if sharded is not None and role.name == sharded.isolated:
+        sharded, gate = self._plan.sharded, None
+        assert sharded is not None
+        if role.name == sharded.isolated:
             gate = NetworkGate([int(address.rsplit(":", 1)[1]) for address in self._bootstrap.split(",")])
         arguments = [*self._arguments(GROUP), *role.options]
         folder = self._folder
+        log = folder / f"{role.name}.log"
         return ServiceProcess(
-            role.name, arguments, folder / role.name, folder / f"{role.name}.log", kind=role.kind, gate=gate
+            role.name, arguments, folder / role.name, log, kind=role.kind, gate=gate, module=sharded.module
         )
 
     def _close_gates(self, fleet: Fleet) -> None:

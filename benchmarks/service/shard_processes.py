@@ -9,7 +9,6 @@ from dedup_service.core.rules.layout import IndexLayout
 
 __all__ = [
     "FINGERPRINTER",
-    "LAYOUT",
     "RESOLVER",
     "SHARD",
     "SLOTS",
@@ -21,9 +20,9 @@ __all__ = [
 FINGERPRINTER, SHARD, RESOLVER = "fingerprinter", "shard", "resolver"
 
 SLOTS = 8
-LAYOUT = IndexLayout(slots=SLOTS, window=512)
-"""The shortest window that is safe: a fingerprinter that was away appends 500 pages in one message. Shards answer only
-for what is further back, so a round needs more pages than this."""
+SHORT_WINDOW, WINDOW = 64, 512
+"""No message of the log may have more pages: a fingerprinter that was away appends 500 in one, or those of
+`benchmarks.service.small_messages`. Shards answer for what is further back, so a round needs more pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,8 @@ def shard_role(index: int, shards: int, replica: int = 1) -> Role:
 class ShardPlan:
     """How a service is divided. keep: bounds of the kept pages, as of `serve --keep`; None: all are kept.
 
-    isolated: name of the process with a network of its own, None if there is none.
+    isolated: name of the process with a network of its own, None if there is none. small: messages are small
+    (`benchmarks.service.small_messages`).
     """
 
     shards: int
@@ -54,6 +54,7 @@ class ShardPlan:
     resolvers: int = 1
     keep: str | None = None
     isolated: str | None = None
+    small: bool = True
 
     @classmethod
     def draw(cls, rng: random.Random, shards: int, replicas: int) -> "ShardPlan":
@@ -61,7 +62,17 @@ class ShardPlan:
         keep = str(rng.randint(150, 600)) if rng.random() < 0.25 else None
         plan = cls(shards, replicas, rng.randint(1, 2), rng.choice((1, 1, 2)), keep)
         isolated = rng.choice([role.name for role in plan.roles()]) if rng.random() < 0.6 and can_isolate() else None
-        return cls(shards, replicas, plan.fingerprinters, plan.resolvers, keep, isolated)
+        return cls(shards, replicas, plan.fingerprinters, plan.resolvers, keep, isolated, small=rng.random() < 0.75)
+
+    @property
+    def layout(self) -> IndexLayout:
+        """The layout with which the log begins."""
+        return IndexLayout(slots=SLOTS, window=SHORT_WINDOW if self.small else WINDOW)
+
+    @property
+    def module(self) -> str:
+        """The module of the command line."""
+        return "benchmarks.service.small_messages" if self.small else "dedup_service.interfaces.cli"
 
     def roles(self) -> list[Role]:
         """Return what each process does."""
