@@ -80,11 +80,13 @@ def restore_shard(
 class RestoredResolver:
     """A resolver's replica with the names that it uses, and where the answers go on that it needs.
 
-    positions: of the partitions of `candidates`; empty: from their beginnings. done: message of the log up to which
-    answers are not needed.
+    positions: of the partitions of `candidates`; empty: answers to all messages are needed; None: another number of
+    shards has answered until now. done: message of the log up to which answers are not needed.
     """
 
-    def __init__(self, restored: RestoredReplica, names: AnsweredNames, done: int, positions: dict[int, int]) -> None:
+    def __init__(
+        self, restored: RestoredReplica, names: AnsweredNames, done: int, positions: dict[int, int] | None
+    ) -> None:
         self.restored, self.names, self.done, self.positions = restored, names, done, positions
 
 
@@ -141,12 +143,13 @@ def _resolver_of(
     state = None if stored is None else stored.state.replica
     replica = Replica(names, state=state, candidates=candidates)
     outcomes = PendingOutcomes(topic=topics.pages)
-    positions: dict[int, int] = {}
+    positions: dict[int, int] | None = {}
     if stored is not None:
         outcomes = pending_outcomes_of(stored.state, topics.pages)
-        if shards_in(stored.state.replica.decider) == shards:
-            places = stored.state.written.items()
-            positions = {partition: at for (topic, partition), at in places if topic == topics.candidates}
+        places = stored.state.written.items()
+        positions = {partition: at for (topic, partition), at in places if topic == topics.candidates}
+        if shards_in(stored.state.replica.decider) != shards:
+            positions = None
     for (topic, partition), offset in written.items():
         outcomes.written_below(topic, partition, offset)
     done = -1 if stored is None else offset_of(stored.sequence)
