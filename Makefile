@@ -10,6 +10,8 @@ READY  := $(VENV)/.ready
 BROKER_READY = $(BIN)/python -m deploy.kafka.provision
 # Does the same for Chromium, Prometheus and promtool.
 PROGRAMS_READY = $(BIN)/python -m deploy.programs
+# Builds Helm with Go. Without Go, one line says so, and the tests that need it are skipped.
+HELM_READY = $(BIN)/python -m deploy.helm.build
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
@@ -31,7 +33,7 @@ help:
 	@echo "make screenshots take the dashboard pictures in docs/images"
 	@echo "make format      format the code as check requires"
 	@echo "make lock        resolve all dependencies again and write requirements.lock"
-	@echo "make clean       remove .venv, the site, the broker's jars and all caches"
+	@echo "make clean       remove .venv, the site, the broker's jars, Helm and all caches"
 
 demo: $(READY)
 	$(BIN)/twinsieve demo
@@ -43,6 +45,7 @@ demo-kafka: $(READY)
 test: $(READY)
 	@$(BROKER_READY)
 	@$(PROGRAMS_READY)
+	-@$(HELM_READY)
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not long"
 
 test-core: $(READY)
@@ -111,5 +114,5 @@ $(READY): requirements.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) build dist site .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf deploy/kafka/libs
+	rm -rf deploy/kafka/libs deploy/helm/bin
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

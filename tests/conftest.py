@@ -8,12 +8,12 @@ settings.register_profile("twinsieve", deadline=None, max_examples=100)
 settings.load_profile("twinsieve")
 
 BROKER_FIXTURES = frozenset({"broker", "topics", "own_cluster"})
-PROGRAM_FIXTURES = frozenset({"browser", "tools"})
+PROGRAM_FIXTURES = frozenset({"browser", "helm", "tools"})
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "broker: needs a Kafka broker; set on every test that uses its fixtures")
-    config.addinivalue_line("markers", "programs: needs Chromium or Prometheus; set on every test that uses them")
+    config.addinivalue_line("markers", "programs: needs Chromium, Prometheus or Helm; set on every test that uses them")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not broker"` is evaluated

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from benchmarks.service.stream import Sent, stream
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.control.operator_records import begin_layout
+from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, decode_answer, decode_answer_part
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
@@ -125,3 +127,19 @@ def test_more_shards_go_on_where_older_answers_were_deleted(broker: Broker, shar
     publish(broker, sharded, sent[150:])
     await_answers(broker, sharded, len(sent))
     assert check(broker.bootstrap, sharded, sent).complaints == []
+
+
+def test_replicas_that_answer_differently_stop_the_resolver(broker: Broker, sharded: Topics, start: Start) -> None:
+    """With --verify it ends with an error that names the shard and the message."""
+    sent = list(stream(9, 100))
+    resolver = start("resolver", "--steps", "decide", "--shards", "1", "--verify")
+    start("fingerprints", "--steps", "fingerprint")
+    start("one", "--steps", "shard", "--shard", "1/1")
+    publish(broker, sharded, sent)
+    await_answers(broker, sharded, len(sent))
+    last = decode_answer_part(read_all(broker.bootstrap, [sharded.candidates])[sharded.candidates][-1].value)
+    other = replace(decode_answer(last.offset, [last.answer]), first=0, is_all=False)
+    values = answer_parts(other, last.number, last.log)
+    append(broker.connection, sharded.candidates, [Message(sharded.candidates, value, partition=0) for value in values])
+    assert resolver.process.wait(60) == 1
+    assert f"two replicas of shard 1/1 give different answers to message {last.offset}" in resolver.log.read_text()

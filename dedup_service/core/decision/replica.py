@@ -275,6 +275,11 @@ class Replica:
         """Return the bytes of memory by structure, of those that are not in its store and tables."""
         return {} if self._decider is None else {"host_text": self._decider.host_text.size_bytes}
 
+    @property
+    def candidates(self) -> LocalCandidates | None:
+        """The entries, if they are in this process and there is a policy."""
+        return self._candidates
+
     def take_removals(self) -> list[tuple[str, str]]:
         """Return the entries removed since the last call, except by updates: (`retraction` …, URL).
 

@@ -26,7 +26,7 @@ from dedup_service.core.index.block_compact import HOT_ENTRIES, MAX_ROW, QUARTER
 from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
 from dedup_service.core.index.block_layout import MAX_RADIUS
 from dedup_service.core.index.block_quarters import MAX_ENTRIES
-from dedup_service.core.index.block_shard import MIN_SPLIT, Shard, owner, owners
+from dedup_service.core.index.block_shard import MIN_SPLIT, SeedShard, owner, owners
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters, arranged
 from dedup_service.core.kernels import kernel
 
@@ -85,7 +85,7 @@ class BlockIndex:
             )
         self._radius = radius
         self._max_sequence = MAX_ROW if rows else (1 << (BITS - 1)) - 1
-        self._shards: list[CompactShard | Shard]
+        self._shards: list[CompactShard | SeedShard]
         if self._layout == "compact":
             entries = HOT_ENTRIES if min_split == _BY_LAYOUT else min_split
             crowded = MAX_ENTRIES if min_split == _BY_LAYOUT or min_split is None else min_split
@@ -95,7 +95,7 @@ class BlockIndex:
             ]
         else:
             entries = MIN_SPLIT if min_split == _BY_LAYOUT else min_split
-            self._shards = [Shard(radius, min_split=entries) for _ in range(shards)]
+            self._shards = [SeedShard(radius, min_split=entries) for _ in range(shards)]
         self._one_sequence = np.zeros(1, np.int64)
         self._one_fingerprint = np.zeros(1, np.uint64)
 
@@ -135,7 +135,7 @@ class BlockIndex:
         added.
         """
         sequences, fingerprints = self._checked_arrays(sequences, fingerprints)
-        done: list[tuple[CompactShard | Shard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
+        done: list[tuple[CompactShard | SeedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
         for shard, some, stored in self._owned(sequences, fingerprints):
             try:
                 shard.insert(some, stored)
@@ -180,7 +180,7 @@ class BlockIndex:
         Raises StateError if one of them is not in the index; then none was removed.
         """
         sequences, fingerprints = self._checked_arrays(sequences, fingerprints)
-        done: list[tuple[CompactShard | Shard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
+        done: list[tuple[CompactShard | SeedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
         for shard, some, stored in self._owned(sequences, fingerprints):
             removed = shard.remove(some, stored)
             done.append((shard, some[:removed], stored[:removed]))
@@ -244,7 +244,7 @@ class BlockIndex:
 
     def _owned(
         self, sequences: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]
-    ) -> list[tuple[CompactShard | Shard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
+    ) -> list[tuple[CompactShard | SeedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
         """Return the shards with their part of the entries."""
         if len(self._shards) == 1:
             return [(self._shards[0], sequences, fingerprints)]
@@ -254,7 +254,7 @@ class BlockIndex:
             for number, shard in enumerate(self._shards)
         ]
 
-    def _owner(self, sequence: int, fingerprint: int) -> CompactShard | Shard:
+    def _owner(self, sequence: int, fingerprint: int) -> CompactShard | SeedShard:
         """Check both values, put them where kernels read them, and return the shard of the sequence."""
         self._one_sequence[0] = _checked(sequence, self._max_sequence, "sequence")
         self._one_fingerprint[0] = _checked(fingerprint, (1 << BITS) - 1, "fingerprint")

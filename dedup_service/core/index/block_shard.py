@@ -4,7 +4,7 @@ Shard `splitmix64(sequence) % shards` owns an entry. A bare remainder would leav
 gaps (commit markers take every other offset of a log); the mixer makes the load even for any pattern of
 sequences.
 
-Kernels do the work. They stop when an array is full or a bucket is crowded; `Shard` makes room and continues
+Kernels do the work. They stop when an array is full or a bucket is crowded; `SeedShard` makes room and continues
 them. Nothing here is thread-safe: one thread at a time, reading or writing.
 """
 
@@ -32,7 +32,7 @@ from dedup_service.core.index.block_probe import Distances, Output, probe_all
 from dedup_service.core.index.block_write import CROWDED, DONE, DUPLICATE, FULL, insert_all, insert_few, remove_one
 from dedup_service.core.splitmix import GAMMA, mix64, splitmix64
 
-__all__ = ["MIN_SPLIT", "Shard", "owner", "owners"]
+__all__ = ["MIN_SPLIT", "SeedShard", "owner", "owners"]
 
 MIN_SPLIT = 4096
 """Entries up to which a bucket is never split.
@@ -65,7 +65,7 @@ def owners(sequences: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int6
     return (mixed % np.uint64(shards)).astype(np.int64)
 
 
-class Shard:
+class SeedShard:
     """The entries of one shard, exact within `radius` (0 to 7)."""
 
     __slots__ = ("_arrays", "_children", "_leaves", "_min_split", "_output", "_radius", "_tables")

@@ -174,6 +174,7 @@ class _StatusCollector(Collector):
             ("buffered_bytes", "Memory of the records that a step has read and not done.", step),
             ("waiting_outcomes", "Outcomes of the log that are not written yet.", step),
             ("waiting_outcomes_limit", "Outcomes at which the log is no longer read.", step),
+            ("step_waiting_seconds", "Time for which a step has waited for a shard or a resolver, else 0.", step),
             ("lag_records", "Records of pages that a step has not done, by partition.", partition),
             ("oldest_waiting_page_seconds", "Age of the oldest of them, 0 if none waits.", partition),
             ("stalled_seconds", "Time without progress while records wait, else 0.", partition),
@@ -198,6 +199,7 @@ def _add_step(gauges: dict[str, GaugeMetricFamily], step: StepStatus, now: float
     gauges["assigned_partitions"].add_metric(labels, len(step.assigned))
     gauges["buffered_pages"].add_metric(labels, step.buffered_pages)
     gauges["buffered_bytes"].add_metric(labels, step.buffered_bytes)
+    gauges["step_waiting_seconds"].add_metric(labels, step.waits_s)
     if step.waiting_outcomes is not None and step.waiting_outcomes_limit is not None:
         gauges["waiting_outcomes"].add_metric(labels, step.waiting_outcomes)
         gauges["waiting_outcomes_limit"].add_metric(labels, step.waiting_outcomes_limit)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
 from dedup_service.core.decision import table_answers
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import (
@@ -25,12 +26,13 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards import answers
+from dedup_service.core.shards import shard as shard_module
+from dedup_service.core.shards.answers import MessageAnswer
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.messages.shard_messages import answer_parts
+from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, decode_outcome
 from tests.core.decision.generated import Crawl
 from tests.core.decision.test_identical_crowds import of_crowd
-from tests.core.shards.sharded import Sharded, decided_alone, messages_of, parts_of
 from tests.page_names import NamesInMemory
 
 SPACE = "a-space"
@@ -38,13 +40,15 @@ GUARDED = replace(rule_for(), guards=Guards(max_pages=3, max_hosts=2, max_titles
 RULES = [rule_for(), GUARDED, rule_for("body"), MatchRule(keys=True, verified=rule_for().verified)]
 
 
-def log_of(seed: int, pages: int, rule: MatchRule, window: int, keep: Keep | None = None) -> Iterator[list[LogRecord]]:
-    """A generated crawl with all that operators do, as the records of each message."""
+def log_of(
+    seed: int, pages: int, rule: MatchRule, window: int, keep: Keep | None = None, most: int | None = None
+) -> Iterator[list[LogRecord]]:
+    """A generated crawl with all that operators do, as the records of each message; `most` pages in one."""
     policy = Policy(rule, Action.FLAG, SPACE, IndexLayout(slots=8, window=window), keep or Keep())
     yield [PolicyRecord(policy, initial=True, log="a-log")]
     rng, offset, sequences = random.Random(seed), 0, list[int]()
     message = 1
-    for batch, changes in Crawl(seed, pages).batches(window):
+    for batch, changes in Crawl(seed, pages).batches(most or window):
         records: list[LogRecord] = []
         for page in batch:
             records.append(PageRecord(Source("pages", 0, offset), page, SPACE))
@@ -73,7 +77,7 @@ def test_any_number_of_shards_gives_the_outcomes_of_one_process(shards: int, rul
     """Copies, visits, claims, corrections, retractions, expiry and changes of policy give the same outcomes."""
     messages = messages_of(list(log_of(shards, 600, rule, window=16)))
     expected = decided_alone(messages)
-    assert list(Sharded(shards).decide(messages)) == expected
+    assert list(ShardedRun(shards).decide(messages)) == expected
     assert len({outcome.verdict.kind for outcome in expected if outcome.verdict is not None}) > 3
 
 
@@ -84,7 +88,7 @@ def test_any_window_and_any_lead_of_the_shards_give_the_same_outcomes(
 ) -> None:
     """Short windows, messages as long as the window, and shards that are ahead of the resolver change nothing."""
     messages = messages_of(list(log_of(seed, 150, rule, window)))
-    assert list(Sharded(shards, ahead=1 + seed % 9).decide(messages)) == decided_alone(messages)
+    assert list(ShardedRun(shards, ahead=1 + seed % 9).decide(messages)) == decided_alone(messages)
 
 
 @given(st.integers(0, 10_000), st.sets(st.integers(1, 60), max_size=8))
@@ -92,7 +96,7 @@ def test_any_window_and_any_lead_of_the_shards_give_the_same_outcomes(
 def test_a_resolver_that_is_started_again_from_its_state_gives_the_same_outcomes(seed: int, restarts: set[int]) -> None:
     """Window, removals of which shards do not know, what expires next and guards are in the state."""
     messages = messages_of(list(log_of(seed, 300, GUARDED, window=16, keep=Keep(max_pages=60))))
-    assert list(Sharded(4, restarts=frozenset(restarts)).decide(messages)) == decided_alone(messages)
+    assert list(ShardedRun(4, restarts=frozenset(restarts)).decide(messages)) == decided_alone(messages)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -113,25 +117,57 @@ def test_crowds_of_one_fingerprint_are_cut_alike_by_any_number_of_shards(
     messages = messages_of(batches)
     expected = decided_alone(messages)
     for shards in (1, 4):
-        assert list(Sharded(shards).decide(messages)) == expected
+        assert list(ShardedRun(shards).decide(messages)) == expected
     monkeypatch.setattr(table_answers, "MAX_IDENTICAL", 512)
     assert decided_alone(messages) != expected, "the crowds of this log are not cut"
+
+
+@pytest.mark.parametrize("restarts", [frozenset(), frozenset({40, 41, 75})])
+def test_more_entries_than_a_shard_lists_expire_in_their_order(
+    restarts: frozenset[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list has the earliest entries alone, of each shard, and comes again before it is used up."""
+    monkeypatch.setattr(shard_module, "MAX_BEFORE_PAGE", 0)  # of a bound that never changes one entry a page expires
+    monkeypatch.setattr(shard_module, "OLDEST_EVERY", 40)
+    lengths: list[tuple[int, bool]] = []
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=16), Keep(max_pages=300))
+    batches: list[list[LogRecord]] = [[PolicyRecord(policy, initial=True, log="a-log")]]
+    crawl, offset = Crawl(6, 900), 0
+    while offset < 900:
+        records = [PageRecord(Source("pages", 0, offset + at), crawl.page(), SPACE) for at in range(9)]
+        batches.append(list(records))
+        offset += len(records)
+    messages = messages_of(batches)
+    run = ShardedRun(2, restarts=restarts)
+    answer = run.shards[0].answer
+
+    def noted(**options: bool) -> MessageAnswer:
+        answered = answer(**options)
+        lengths.append((len(answered.oldest), answered.is_all))
+        return answered
+
+    run.shards[0].answer = noted  # type: ignore[method-assign]
+    assert list(run.decide(messages)) == decided_alone(messages)
+    assert run.replica.expired["count"] > 100
+    assert any(listed and not is_all for listed, is_all in lengths), "no list was cut"
+    assert any(not listed for listed, _ in lengths[-9:]), "every answer has a list"
 
 
 def test_replicas_of_a_shard_give_the_same_answers_whatever_they_have_learned_so_far() -> None:
     """A replica that learns each outcome at once and one that learns it when it must give the same bytes."""
     messages = messages_of(list(log_of(9, 300, rule_for(), window=16)))
-    resolved = Sharded(2)
+    resolved = ShardedRun(2)
     list(resolved.decide(messages))
+    outcomes = [decode_outcome(value)[1] for value in resolved.outcomes]
     eager, lazy = (Shard(ShardNumber(1, 2), NamesInMemory()) for _ in range(2))
     learned = 0
     for number, message in enumerate(messages):
         for shard in (eager, lazy):
             shard.begin(message.offset, parts_of(message))
-        for outcome in resolved.outcomes[max(0, number - 1) : number]:
+        for outcome in outcomes[max(0, number - 1) : number]:
             eager.learn(outcome)
         while not lazy.is_ready:
-            lazy.learn(resolved.outcomes[learned])
+            lazy.learn(outcomes[learned])
             learned += 1
         first, second = (list(answer_parts(shard.answer(), shard.number, "a-log")) for shard in (eager, lazy))
         assert first == second
@@ -141,13 +177,13 @@ def test_replicas_of_a_shard_give_the_same_answers_whatever_they_have_learned_so
 def test_an_outcome_of_another_log_is_refused() -> None:
     """A shard raises StateError for an outcome of other pages than it has read, and has not learned it then."""
     messages = messages_of(list(log_of(3, 60, rule_for(), window=16)))
-    resolved = Sharded(1)
+    resolved = ShardedRun(1)
     list(resolved.decide(messages))
     shard = Shard(ShardNumber(1, 1), NamesInMemory())
     for message in messages[:2]:
         shard.begin(message.offset, parts_of(message))
         shard.answer()
-    first, second = resolved.outcomes[:2]
+    first, second = (decode_outcome(value)[1] for value in resolved.outcomes[:2])
     assert shard.learn(first)
     assert not shard.learn(first)
     with pytest.raises(StateError, match="do not read the same log"):

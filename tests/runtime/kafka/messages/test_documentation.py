@@ -12,6 +12,7 @@ from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
+    LayoutRecord,
     PolicyRecord,
     RejectedRecord,
     RetractionRecord,
@@ -87,10 +88,10 @@ def test_the_example_log_is_what_is_written() -> None:
     assert [encode(record) for record in records] == values
     kinds = [
         *(RejectedRecord, ExpiredRecord, UnwrittenRecord),
-        *(PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord),
+        *(LayoutRecord, PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord),
     ]
     assert list(map(type, records)) == kinds
-    policy = records[3]
+    policy = records[4]
     assert isinstance(policy, PolicyRecord)
     assert policy.policy.rule.verified == (MatchRow(name="nearly equal", jaccard=0.85, numbers=0.5),)
 

@@ -1,0 +1,17 @@
+"""Commands of the compose file and the chart, read as `serve` and `topics create` read them."""
+
+from collections.abc import Sequence
+
+from dedup_service.interfaces.cli.commands.serve import serve_command
+
+
+def options_of(command: Sequence[str]) -> dict[str, str]:
+    """Return the options of a command; each has one value."""
+    words = [word for word in command if word not in {"serve", "topics", "create"}]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def has_shards() -> bool:
+    """Return whether `serve` has the step `shard`."""
+    [steps] = [option for option in serve_command.params if option.name == "steps"]
+    return "shard" in steps.type.choices
