@@ -16,7 +16,7 @@ from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 __all__ = ["MAX_PAGES"]
 
 MAX_PAGES = 24
-PART_BYTES = 2 << 10
+PART_BYTES = 256
 
 
 def _set_default(settings: Any, name: str, value: int) -> None:
