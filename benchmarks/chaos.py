@@ -1,7 +1,7 @@
 """Claim: under faults, every page is answered exactly once, with the verdict of a sequential oracle.
 
     python -m benchmarks.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--outputs verdicts]
-        [--again N]
+        [--again N] [--shards 4 --replicas 2]
 
 Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve`
 processes and a stream of generated pages with known truth. It kills, freezes, restarts and damages at random
@@ -9,6 +9,10 @@ processes and a stream of generated pages with known truth. It kills, freezes, r
 oracle byte for byte, with the records that were sent, and with the known truth of the stream. One round in
 the middle has at least 20,000 pages. In a fifth of the rounds, or all with --outputs verdicts, pages stay in `pages`
 (`serve --outputs verdicts`).
+
+With --shards, fingerprinters, shards with replicas and resolvers take the place of services, and the round has
+faults of these (benchmarks/service/shard_faults.py); no process may end with an error. Such a round needs more than
+512 pages if its messages are not small (benchmarks/service/small_messages.py).
 
 A round is a function of its seed, which is printed, except for the machine's timing. FOLDER/progress-….json
 counts the good rounds, so the same command continues after the last one. --again N repeats round N; --short
@@ -30,6 +34,8 @@ from benchmarks.service.broker_faults import kill_broker
 from benchmarks.service.faults import freeze_service, kill_pool, kill_service, lose_snapshot, move_group_offsets
 from benchmarks.service.page_faults import expire_pages, hostile_records
 from benchmarks.service.rounds import Plan, Result, run_round
+from benchmarks.service.shard_faults import freeze_shard, kill_resolver, kill_shard, lose_folder, old_folder
+from benchmarks.service.shard_processes import ShardPlan
 from dedup_service.runtime.kafka.topics import OutputMode
 
 BIG_PAGES, BIG_SECONDS = 20_000, 40.0
@@ -47,6 +53,17 @@ SHORT = Plan(
     pause_s=1.5,
 )
 
+SHORT_SHARDED = Plan(
+    seed="short",
+    pages=800,
+    brokers=1,
+    rate=80,
+    service_faults=(kill_shard, kill_resolver, old_folder, freeze_shard, lose_folder),
+    broker_faults=(kill_broker,),
+    pause_s=1.0,
+    sharded=ShardPlan(2, 2),
+)
+
 
 def plan_of(number: int, arguments: argparse.Namespace) -> Plan:
     """Return the plan of a round, counted from 1; 0 is the short round."""
@@ -56,12 +73,21 @@ def plan_of(number: int, arguments: argparse.Namespace) -> Plan:
 
 def drawn_plan(number: int, arguments: argparse.Namespace) -> Plan:
     """Return what its seed says of a round."""
+    if arguments.shards is not None:
+        return sharded_plan(number, arguments)
     if number == 0:
         return SHORT
     seed = f"{arguments.seed}/{number}"
     if number == max(1, arguments.rounds // 2):
         return Plan.draw(seed, max(BIG_PAGES, arguments.pages), seconds=BIG_SECONDS)
     return Plan.draw(seed, arguments.pages)
+
+
+def sharded_plan(number: int, arguments: argparse.Namespace) -> Plan:
+    """Return the plan of a round with shards."""
+    if number == 0:
+        return replace(SHORT_SHARDED, sharded=ShardPlan(arguments.shards, arguments.replicas))
+    return Plan.draw_sharded(f"{arguments.seed}/{number}", arguments.pages, arguments.shards, arguments.replicas)
 
 
 def run(number: int, arguments: argparse.Namespace) -> Result:
@@ -96,6 +122,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/chaos"))
     parser.add_argument("--pages", type=int, default=2000, help="pages of a round (default: 2000)")
     parser.add_argument("--outputs", choices=list(OutputMode), help="of all rounds (default: as each seed says)")
+    parser.add_argument("--shards", type=int, help="divide the index among so many shards (default: whole services)")
+    parser.add_argument("--replicas", type=int, default=2, help="of each shard (default: 2)")
     alone = parser.add_mutually_exclusive_group()
     alone.add_argument("--again", type=int, metavar="N", help="run only round N, without recording progress")
     alone.add_argument("--short", action="store_const", const=0, dest="again", help="run only a small round")
@@ -104,6 +132,7 @@ def main() -> None:
     if arguments.again is not None:
         sys.exit(1 if run(arguments.again, arguments).complaints else 0)
     kind = "" if arguments.outputs is None else f"-{arguments.outputs}"
+    kind += "" if arguments.shards is None else f"-{arguments.shards}x{arguments.replicas}"
     progress = arguments.folder / f"progress-{arguments.seed}-{arguments.pages}{kind}.json"
     done: dict[str, Any] = {"rounds": 0, "counts": {}, "faults": {}}
     if progress.exists():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from kafka.consumer.fetcher import ConsumerRecord
 
 from benchmarks.service.processes import Fleet, ServiceProcess
+from benchmarks.service.shard_processes import Role
 from benchmarks.service.stream import Sent
 from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.topics import Topics
@@ -31,7 +32,9 @@ class FaultTargets:
     loose: names of stories that may be unique more than once, and of URLs whose visits may change places.
     extra: records that faults published beside the stream, or failed to. gone: records that they deleted.
     serve: starts one more `serve` process, with options that replace those of the round, and returns it.
-    complain: notes a sentence about what must not be. access: lists of what the services may do, if there are any.
+    add: makes another process of a service with shards. complain: notes a sentence about what must not be.
+    access: lists of what the services may do, if there are any. empty_log: messages that the log has before a service
+    begins it: its layout.
     """
 
     cluster: Cluster
@@ -45,8 +48,10 @@ class FaultTargets:
     extra: list[Sent] = field(default_factory=list)
     gone: dict[Source, ConsumerRecord] = field(default_factory=dict)
     serve: Callable[..., ServiceProcess] = field(kw_only=True)
+    add: Callable[[Role], ServiceProcess] = field(kw_only=True)
     complain: Callable[[str], None] = field(kw_only=True)
     access: AccessLists | None = None
+    empty_log: int = 0
 
     @property
     def bootstrap(self) -> str:

@@ -64,7 +64,7 @@ def expire_pages(targets: FaultTargets, rng: random.Random) -> None:
         ):
             place = TopicPartition(targets.topics.pages, partition)
             log = TopicPartition(targets.topics.fingerprints, 0)
-            if not pages.end_offsets([log])[log]:
+            if pages.end_offsets([log])[log] <= targets.empty_log:
                 targets.log("nothing deleted: the log has not begun")
                 return
             end = pages.end_offsets([place])[place]

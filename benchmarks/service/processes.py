@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import Popen
 
+from benchmarks.service.network import NetworkGate
 from deploy.kafka.die_with_parent import start_dying_with_parent
 
 __all__ = ["Fleet", "ServiceProcess", "descendants"]
@@ -22,15 +23,32 @@ RESTART_AFTER_S = 0.3
 
 
 class ServiceProcess:
-    """One `serve` process with its state folder and log file; may be started many times."""
+    """One `serve` process with its state folder and log file; may be started many times.
 
-    def __init__(self, name: str, arguments: Sequence[str], state: Path, log: Path) -> None:
+    kind: what it does, for faults of processes of a kind. arguments: of `serve`, for its next start. gate: its
+    network, if it has one of its own. module: of the command line.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        state: Path,
+        log: Path,
+        *,
+        kind: str = "service",
+        gate: NetworkGate | None = None,
+        module: str = "dedup_service.interfaces.cli",
+    ) -> None:
         self.name = name
+        self.kind = kind
+        self.arguments = arguments
         self.state = state
         self.log = log
+        self.gate = gate
+        self._module = module
         self.starts = 0
         self.wanted = False
-        self._arguments = arguments
         self._process: Popen[bytes] | None = None
         self._turn = threading.RLock()  # the supervisor must not start a service while it is being ended
 
@@ -101,13 +119,14 @@ class ServiceProcess:
         self.starts += 1
         read, write = os.pipe()
         command = [
+            *([] if self.gate is None else self.gate.command),
             sys.executable,
             "-X",
             "faulthandler",
             "-m",
-            "dedup_service.interfaces.cli",
+            self._module,
             "serve",
-            *self._arguments,
+            *self.arguments,
         ]
         with os.fdopen(write, "wb") as output:
             self._process = start_dying_with_parent([*command, "--state", str(self.state)], output)
@@ -157,7 +176,7 @@ class Fleet:
 
     def _supervise(self) -> None:
         while not self._stop.wait(RESTART_AFTER_S):
-            for service in self.services:
+            for service in list(self.services):
                 ended = service.revive()
                 if ended is not None:
                     self.crashes.append(ended)

@@ -15,6 +15,7 @@ The folder of a round has all that is needed to understand a failure: history, l
 import json
 import random
 import re
+import signal
 import threading
 import time
 from collections import Counter
@@ -29,14 +30,18 @@ from benchmarks.service.broker_faults import BROKER_FAULTS, roll_brokers
 from benchmarks.service.checking import Findings, check
 from benchmarks.service.fault_targets import Fault, FaultTargets
 from benchmarks.service.faults import SERVICE_FAULTS, withdraw_access
+from benchmarks.service.network import NetworkGate
 from benchmarks.service.operators import OPERATIONS
 from benchmarks.service.page_faults import PAGE_FAULTS
 from benchmarks.service.processes import Fleet, ServiceProcess
 from benchmarks.service.publishing import PacedPublisher
 from benchmarks.service.reading import Tail, end_of, read_all
+from benchmarks.service.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
+from benchmarks.service.shard_processes import SLOTS, Role, ShardPlan
 from benchmarks.service.stream import Sent, stream
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
+from dedup_service.runtime.kafka.control.operator_records import begin_layout
 from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create
 from deploy.kafka import Cluster
 from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, needed
@@ -49,6 +54,11 @@ SESSION_S = 2.5
 TRANSACTION_S = 5.0
 DRAIN_S = 10.0
 PATIENCE_S = 120.0
+SHARDED_PATIENCE_S = 240.0
+"""With a dozen processes that start again, on two cores."""
+
+SECONDS_PER_FAULT = 5.0
+
 STILL_S = 25.0
 """Seconds without an answer after which an operator would look: well above all timeouts."""
 
@@ -63,7 +73,8 @@ class Plan:
     early: faults begin while the services still start, not after their first answers. pause_s: the longest
     pause between two faults of a lane. recreate: at the end `pages` is deleted and created again.
     secured: services log in over TLS and may do what access lists say, some of which is withdrawn for a while.
-    outputs: what the services write for a page.
+    outputs: what the services write for a page. sharded: with shards and resolvers instead of whole services.
+    patience_s: for the last answer after the faults.
     """
 
     seed: str
@@ -80,6 +91,8 @@ class Plan:
     early: bool = False
     pause_s: float = 4.0
     outputs: OutputMode = OutputMode.PAGES
+    sharded: ShardPlan | None = None
+    patience_s: float = PATIENCE_S
 
     @classmethod
     def draw(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
@@ -113,6 +126,37 @@ class Plan:
             action=action,
             early=early,
             outputs=OutputMode.VERDICTS if rng.random() < 0.2 else OutputMode.PAGES,
+        )
+
+    @classmethod
+    def draw_sharded(cls, seed: str, pages: int, shards: int, replicas: int) -> "Plan":
+        """Draw a plan with so many shards. The stream lasts about as long as the faults of processes."""
+        rng = random.Random(f"plan of shards {seed}")
+        sharded = ShardPlan.draw(rng, shards, replicas)
+        brokers = 3 if rng.random() < 0.2 else 1
+        service_faults = _drawn(rng, SHARD_FAULTS, rng.randint(4, 7))
+        if sharded.isolated is not None:
+            service_faults += _drawn(rng, NETWORK_FAULTS, rng.randint(1, 2))
+        if rng.random() < 0.3:
+            service_faults += _drawn(rng, OPERATIONS, rng.randint(1, 2))
+        rng.shuffle(service_faults)
+        if 2 * shards <= SLOTS and rng.random() < 0.25:
+            service_faults.insert(rng.randrange(len(service_faults)), reshard)
+        broker_faults = _drawn(rng, BROKER_FAULTS, rng.randint(0, 1))
+        if brokers == 3:
+            broker_faults.append(roll_brokers)
+        return cls(
+            seed,
+            pages,
+            brokers,
+            int(pages / (SECONDS_PER_FAULT * len(service_faults))),
+            tuple(service_faults),
+            tuple(broker_faults),
+            tuple(_drawn(rng, PAGE_FAULTS, rng.randint(0, 2))),
+            early=rng.random() < 0.25,
+            outputs=OutputMode.VERDICTS if rng.random() < 0.2 else OutputMode.PAGES,
+            sharded=sharded,
+            patience_s=SHARDED_PATIENCE_S,
         )
 
 
@@ -179,7 +223,9 @@ class _Round:
         if access is not None:
             access.grant(needed(self._topics, GROUP))
         create(Connection(self._bootstrap), self._topics, self._layout())
-        fleet = Fleet([self._service(number) for number in range(self._plan.services)], self._log)
+        if self._plan.sharded is not None:
+            begin_layout(Connection(self._bootstrap), self._topics, self._plan.sharded.layout)
+        fleet = Fleet(self._processes(), self._log)
         targets = FaultTargets(
             self._cluster,
             fleet,
@@ -189,22 +235,58 @@ class _Round:
             self._log,
             self._sent,
             serve=self._extra_service,
+            add=self._sharded_process,
             complain=self._result.complaints.append,
             access=access,
+            empty_log=0 if self._plan.sharded is None else 1,
         )
         fleet.start()
         try:
             self._publish_under_faults(targets)
         finally:
             killed = fleet.close()
+            self._close_gates(fleet)
             self._log(f"services ended: {[(s.name, s.exit_code, s.starts) for s in fleet.services]}")
         if killed:
             self._result.complaints.append(f"did not end after SIGTERM: {killed}")
         self._result.crashes += fleet.crashes
+        if self._plan.sharded is not None:
+            self._complain_of_ends(fleet)
         self._result.counts.update(crashes=len(fleet.crashes), starts=sum(s.starts for s in fleet.services))
         self._check(targets)
         if self._plan.recreate:
             self._recreate_pages()
+
+    def _processes(self) -> list[ServiceProcess]:
+        sharded = self._plan.sharded
+        if sharded is None:
+            return [self._service(number) for number in range(self._plan.services)]
+        return [self._sharded_process(role) for role in sharded.roles()]
+
+    def _sharded_process(self, role: Role) -> ServiceProcess:
+        sharded, gate = self._plan.sharded, None
+        assert sharded is not None
+        if role.name == sharded.isolated:
+            gate = NetworkGate([int(address.rsplit(":", 1)[1]) for address in self._bootstrap.split(",")])
+        arguments = [*self._arguments(GROUP), *role.options]
+        folder = self._folder
+        log = folder / f"{role.name}.log"
+        return ServiceProcess(
+            role.name, arguments, folder / role.name, log, kind=role.kind, gate=gate, module=sharded.module
+        )
+
+    def _close_gates(self, fleet: Fleet) -> None:
+        for service in fleet.services:
+            if service.gate is not None:
+                service.gate.close()
+
+    def _complain_of_ends(self, fleet: Fleet) -> None:
+        """Complain of processes that ended with an error: no fault of these rounds has to end one."""
+        self._result.complaints += [f"ended: {crash}" for crash in fleet.crashes]
+        codes = {service.name: service.exit_code for service in fleet.services}
+        bad = {name: code for name, code in codes.items() if code not in {0, -signal.SIGTERM, 128 + signal.SIGTERM}}
+        if bad:
+            self._result.complaints.append(f"ended after SIGTERM with {bad}")
 
     def _recreate_pages(self) -> None:
         """Delete `pages` and create it again: every service must refuse to start, saying why."""
@@ -224,7 +306,8 @@ class _Round:
             self._result.complaints.append(f"another `pages` was not refused: {service.exit_code} {service.last_line}")
 
     def _layout(self) -> Layout:
-        return Layout(partitions=PARTITIONS, replication=self._plan.brokers)
+        slots = None if self._plan.sharded is None else SLOTS
+        return Layout(partitions=PARTITIONS, replication=self._plan.brokers, slots=slots)
 
     def _publish_under_faults(self, targets: FaultTargets) -> None:
         """Publish while faults strike, then wait until every record is answered."""
@@ -273,7 +356,7 @@ class _Round:
         topics = (self._topics.verdicts, self._topics.dlq)
         expected = end_of(self._bootstrap, self._topics.pages)  # an answer to each, however many were deleted
         tail = Tail(self._bootstrap, topics)
-        deadline, answered = time.monotonic() + PATIENCE_S, 0
+        deadline, answered = time.monotonic() + self._plan.patience_s, 0
         moved_at = time.monotonic()
         while answered < expected and time.monotonic() < deadline and len(targets.fleet.crashes) < MAX_CRASHES:
             if more := sum(map(_records_answered, tail.poll())):
@@ -305,7 +388,8 @@ class _Round:
             published = {(record.key, record.value) for record in targets.gone.values()}
             published |= {(record.key, record.value) for record in read_all(self._bootstrap, [pages])[pages]}
             sent = [*self._sent, *(one for one in targets.extra if (one.key, one.value) in published)]
-            names = {one.truth.name for one in sent} if targets.gone else targets.loose  # any may have been lost
+            any_again = targets.gone or (self._plan.sharded is not None and self._plan.sharded.keep)
+            names = {one.truth.name for one in sent} if any_again else targets.loose  # any may have been lost
             findings = check(self._bootstrap, self._topics, sent, frozenset(names), targets.gone, self._plan.outputs)
         except TimeoutError as error:
             findings = Findings([f"not readable to the end: {error}"])
@@ -322,13 +406,18 @@ class _Round:
 
     def _service(self, number: int | str, group: str = GROUP) -> ServiceProcess:
         name = f"service-{number}"
+        arguments = [*self._arguments(group), *(["--action", self._plan.action] if self._plan.action else [])]
+        return ServiceProcess(name, arguments, self._folder / name, self._folder / f"{name}.log")
+
+    def _arguments(self, group: str) -> list[str]:
+        """Return the options of every process."""
         arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", group]
         if self._plan.secured:
             options = self._folder / "client.properties"
             options.write_text("".join(f"{name}={value}\n" for name, value in self._cluster.client_options.items()))
             arguments += ["--client-config", str(options)]
         arguments += ["--outputs", self._plan.outputs.value]
-        arguments += ["--processes", "1", *(["--action", self._plan.action] if self._plan.action else [])]
+        arguments += ["--processes", "1"]
         arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
         arguments += [
             "--snapshot-every",
@@ -338,7 +427,7 @@ class _Round:
             "--drain-s",
             str(DRAIN_S),
         ]
-        return ServiceProcess(name, arguments, self._folder / name, self._folder / f"{name}.log")
+        return arguments
 
 
 class _Lane(threading.Thread):

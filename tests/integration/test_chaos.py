@@ -1,4 +1,4 @@
-"""A short round of chaos, and three long ones in `make test-long`; `python -m benchmarks.chaos` runs fifty.
+"""Short rounds of chaos, and long ones in `make test-long`; `python -m benchmarks.chaos` runs fifty.
 
 It runs in a separate process, so that connections that the client library leaves open do not affect other
 tests.
@@ -17,13 +17,19 @@ import pytest
     "rounds",
     [
         pytest.param(("--short",), id="short"),
+        pytest.param(("--short", "--shards", "2"), id="short, with shards"),
         pytest.param(("--rounds", "3", "--seed", "long"), id="three rounds", marks=pytest.mark.long),
+        pytest.param(
+            ("--rounds", "3", "--seed", "long", "--shards", "4", "--pages", "1200"),
+            id="three rounds with shards",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_every_page_is_answered_once_with_the_oracles_verdict_under_faults(
     rounds: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Services, workers, state and the broker fail; a plain consumer still reads the right output."""
+    """Services or shards, workers, state and the broker fail; a plain consumer still reads the right output."""
     command = [sys.executable, "-m", "benchmarks.chaos", *rounds, "--folder", str(tmp_path)]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600, check=False

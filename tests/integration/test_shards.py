@@ -1,12 +1,15 @@
 """An index over several processes: real shards, a resolver and a broker, and verdicts as of one process."""
 
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 
 from benchmarks.service.checking import check
 from benchmarks.service.reading import read_all
@@ -103,6 +106,26 @@ def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
     while resolver.get("/readyz")[0] != 200:
         assert time.monotonic() < deadline, resolver.get("/readyz")
         time.sleep(0.2)
+    assert check(broker.bootstrap, sharded, sent).complaints == []
+
+
+def test_more_shards_go_on_where_older_answers_were_deleted(broker: Broker, sharded: Topics, start: Start) -> None:
+    """Partitions of `candidates` that were in use for longer than their retention do not begin at offset 0."""
+    sent = list(stream(9, 300))
+    resolver = start("resolver", "--steps", "decide", "--shards", "1")
+    start("fingerprints", "--steps", "fingerprint")
+    start("one", "--steps", "shard", "--shard", "1/1")
+    publish(broker, sharded, sent[:150])
+    await_answers(broker, sharded, 150)
+    resolver.end(signal.SIGTERM)
+    answers = TopicPartition(sharded.candidates, 0)
+    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
+        admin.delete_records({answers: -1})  # all there are
+    start("resolver", "--steps", "decide", "--shards", "2")
+    for name, number in (("first", "1/2"), ("second", "2/2")):
+        start(name, "--steps", "shard", "--shard", number)
+    publish(broker, sharded, sent[150:])
+    await_answers(broker, sharded, len(sent))
     assert check(broker.bootstrap, sharded, sent).complaints == []
 
 

@@ -27,6 +27,8 @@ __all__ = ["AnswerReader"]
 
 _FETCH_BYTES = 8 << 20
 _AT_ONCE = 500
+_ANSWER_S = 30.0
+_ASK_S = 5
 _MAX_WAITING_BYTES = 256 << 20
 """Of answers that wait, of all shards."""
 
@@ -64,7 +66,10 @@ class AnswerReader:
     """Reads `topic` for so many shards of the log with an identity.
 
     done: offset of the last message of the log whose answers are not needed. positions: of the partitions, from which
-    on all later answers are there; the beginning where there is none. verify: compare replicas.
+    on all later answers are there; 0 where there is none. None: those of other shards are known, so each partition is
+    read from where it begins now. verify: compare replicas.
+
+    Raises as `connect`, and UnreachableError if no broker says where partitions begin.
     """
 
     def __init__(
@@ -86,8 +91,11 @@ class AnswerReader:
         self.compared = 0
         """Parts that replicas have answered alike."""
         self._reader = AssignedConsumer(connection, _FETCH_BYTES, topic)
-        begin = positions or {}
-        self._reader.assign({TopicPartition(topic, index): begin.get(index, 0) for index in range(shards)})
+        partitions = [TopicPartition(topic, index) for index in range(shards)]
+        if positions is None:
+            self._reader.assign(self._beginnings(partitions))
+        else:
+            self._reader.assign({partition: positions.get(partition.partition, 0) for partition in partitions})
 
     @property
     def size_bytes(self) -> int:
@@ -148,6 +156,13 @@ class AnswerReader:
     def close(self) -> None:
         """Close the connection."""
         self._reader.close()
+
+    def _beginnings(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._reader.ask(
+            lambda reader: dict(reader.beginning_offsets(partitions, timeout_ms=_ASK_S * 1000)),
+            f"where {self._topic} begins",
+            _ANSWER_S,
+        )
 
     def _take(self, record: ConsumerRecord) -> None:
         part = decode_answer_part(record.value)

@@ -5,7 +5,9 @@ and a resolver answers. They go on from the snapshot as if they had never stoppe
 """
 
 import threading
+from collections.abc import Callable
 from contextlib import closing
+from typing import TypeVar
 
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.replica import Replica
@@ -20,7 +22,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Partiti
 from dedup_service.runtime.kafka.messages.shard_messages import decode_answer_part
 from dedup_service.runtime.kafka.shards.shard_step import RestoredShard
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
-from dedup_service.runtime.kafka.state.deciding_store import StoredSnapshot
+from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, page_name_reader, usable_snapshot
@@ -28,6 +30,8 @@ from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
 from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["RestoredResolver", "answered_to", "restore_resolver", "restore_shard"]
+
+T = TypeVar("T")
 
 _FETCH_BYTES = 1 << 20
 _ANSWER_S = 30.0
@@ -58,24 +62,31 @@ def restore_shard(
         return None
     if stored is not None:
         _require_shard(stored, number, local)
-    local.names.begin(log_id, -1 if stored is None else stored.sequence, page_name_reader(log, stop, lambda _at: True))
-    local.pages.begin(stored)
-    state = None if stored is None else shard_state(stored.state.replica)
-    shard = Shard(number, local.names, entries=local.pages.entries, state=state)
-    log.seek(shard.offset + 1)
-    written = {} if stored is None else stored.state.written
-    tail = "" if stored is None else stored.tail
-    return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
+    reader = page_name_reader(log, stop, lambda _at: True)
+
+    def restored(stored: StoredSnapshot | None) -> RestoredShard:
+        local.names.begin(log_id, -1 if stored is None else stored.sequence, reader)
+        local.pages.begin(stored)
+        state = None if stored is None else shard_state(stored.state.replica)
+        shard = Shard(number, local.names, entries=local.pages.entries, state=state)
+        log.seek(shard.offset + 1)
+        written = {} if stored is None else stored.state.written
+        tail = "" if stored is None else stored.tail
+        return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
+
+    return _usable(local, stored, restored)
 
 
 class RestoredResolver:
     """A resolver's replica with the names that it uses, and where the answers go on that it needs.
 
-    positions: of the partitions of `candidates`; empty: from their beginnings. done: message of the log up to which
-    answers are not needed.
+    positions: of the partitions of `candidates`; empty: answers to all messages are needed; None: another number of
+    shards has answered until now. done: message of the log up to which answers are not needed.
     """
 
-    def __init__(self, restored: RestoredReplica, names: AnsweredNames, done: int, positions: dict[int, int]) -> None:
+    def __init__(
+        self, restored: RestoredReplica, names: AnsweredNames, done: int, positions: dict[int, int] | None
+    ) -> None:
         self.restored, self.names, self.done, self.positions = restored, names, done, positions
 
 
@@ -95,17 +106,33 @@ def restore_resolver(
     written: (topic, partition) → offset below which all outputs are written. policy: the first one of the log.
     """
     ShardNumber(1, shards).check(policy.layout.slots)
-    end = log.end()
-    stored = usable_snapshot(local, log, end, log_id, stop)
+    stored = usable_snapshot(local, log, log.end(), log_id, stop)
     if stop.is_set():
         return None
     if stored is not None and shards_in(stored.state.replica.decider) is None:
         raise ForeignStateError(
             f"{local.folder} has the state of another step than a resolver: give a folder of its own"
         )
-    sequence = -1 if stored is None else stored.sequence
-    local.names.begin(log_id, sequence, page_name_reader(log, stop, lambda _at: True))
-    local.pages.begin(stored)
+    reader = page_name_reader(log, stop, lambda _at: True)
+
+    def restored(stored: StoredSnapshot | None) -> RestoredResolver:
+        local.names.begin(log_id, -1 if stored is None else stored.sequence, reader)
+        local.pages.begin(stored)
+        return _resolver_of(shards, local, log, log_id, stored, written, topics)
+
+    return _usable(local, stored, restored)
+
+
+def _resolver_of(
+    shards: int,
+    local: LocalState,
+    log: LogConsumer,
+    log_id: str,
+    stored: StoredSnapshot | None,
+    written: dict[tuple[str, int], int],
+    topics: Topics,
+) -> RestoredResolver:
+    """Return the resolver that a snapshot has, one at the beginning of the log for None."""
     names = AnsweredNames(local.names)
 
     def candidates(policy: Policy, state: DeciderState) -> ShardCandidates:
@@ -116,17 +143,18 @@ def restore_resolver(
     state = None if stored is None else stored.state.replica
     replica = Replica(names, state=state, candidates=candidates)
     outcomes = PendingOutcomes(topic=topics.pages)
-    positions: dict[int, int] = {}
+    positions: dict[int, int] | None = {}
     if stored is not None:
         outcomes = pending_outcomes_of(stored.state, topics.pages)
-        if shards_in(stored.state.replica.decider) == shards:
-            places = stored.state.written.items()
-            positions = {partition: at for (topic, partition), at in places if topic == topics.candidates}
+        places = stored.state.written.items()
+        positions = {partition: at for (topic, partition), at in places if topic == topics.candidates}
+        if shards_in(stored.state.replica.decider) != shards:
+            positions = None
     for (topic, partition), offset in written.items():
         outcomes.written_below(topic, partition, offset)
-    done = offset_of(sequence)
+    done = -1 if stored is None else offset_of(stored.sequence)
     log.seek(done + 1)
-    restored = RestoredReplica(replica, outcomes, done + 1, "" if stored is None else stored.tail, end)
+    restored = RestoredReplica(replica, outcomes, done + 1, "" if stored is None else stored.tail, log.end())
     return RestoredResolver(restored, names, done, positions)
 
 
@@ -149,6 +177,17 @@ def answered_to(connection: Connection, topic: str, number: ShardNumber, log_id:
                 if part.number == number and part.log == log_id and part.part == part.parts - 1:
                     last = max(last, part.offset)
         return last
+
+
+def _usable(local: LocalState, stored: StoredSnapshot | None, restored: Callable[[StoredSnapshot | None], T]) -> T:
+    """Return what is restored from a snapshot, or, if it turns out to be damaged, with a warning, from none."""
+    try:
+        return restored(stored)
+    except UNUSABLE as error:
+        if stored is None:
+            raise
+        local.pages.ignore(str(error))
+    return restored(None)
 
 
 def _require_shard(stored: StoredSnapshot, number: ShardNumber, local: LocalState) -> None:
