@@ -46,8 +46,8 @@ class AnswersDifferError(StateError):
     """Answers to one message are of different logs, or of shards in different states."""
 
 
-class _State(msgspec.Struct):
-    """What a snapshot has beside window and removed entries.
+class _State(msgspec.Struct, tag_field="of", tag="resolver"):
+    """What a snapshot has beside window and removed entries; the tag tells it from the state of a shard.
 
     shards: how many have answered. settled_to: ordinal up to which entries are settled. live: entries. expires: whether
     entries may expire. oldest: OLDEST[n] as bytes; bound and listed_to: see `_Oldest`.

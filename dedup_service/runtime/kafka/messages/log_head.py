@@ -1,4 +1,4 @@
-"""How a log begins: perhaps with a layout, and then with its first policy."""
+"""How a log begins: perhaps with a layout, or several of which the first counts, and then with its first policy."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,8 +31,8 @@ def read_head(log: _Log, *, earlier: bool = False) -> LogHead:
         record = decode(message.value or b"", earlier=earlier)[0]
         if isinstance(record, PolicyRecord):
             return LogHead(layout, record)
-        if layout is not None or not isinstance(record, LayoutRecord):
+        if not isinstance(record, LayoutRecord):
             return LogHead(layout, None, 1)
-        layout = record.layout
+        layout = layout or record.layout  # of several that were appended at once, the first one counts
         message = log.read_one(message.offset + 1)
     return LogHead(layout)

@@ -35,7 +35,7 @@ class _Undecided(msgspec.Struct, array_like=True):
     outcome: bytes | None
 
 
-class _Fields(msgspec.Struct):
+class _Fields(msgspec.Struct, tag_field="of", tag="shard"):
     shard: int
     shards: int
     lists_oldest: bool
