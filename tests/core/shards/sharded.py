@@ -89,7 +89,7 @@ class Sharded:
     def decide(self, messages: Sequence[Message]) -> Iterator[Outcome]:
         """Yield the outcomes; shards go ahead of the resolver as far as they can, up to `ahead` messages."""
         begun: dict[int, int] = dict.fromkeys(range(self.of), 0)
-        learned: dict[int, int] = dict.fromkeys(range(self.of), len(self.outcomes))
+        learned: dict[int, int] = dict.fromkeys(range(self.of), 0)
         pending = dict.fromkeys(range(self.of), False)
         for number, message in enumerate(messages):
             answers = []
