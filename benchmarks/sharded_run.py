@@ -14,6 +14,7 @@ from dedup_service.core.decision.replica import Outcome, Replica, ReplicaState
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, RejectedRecord
 from dedup_service.core.record_columns import LogPart
 from dedup_service.core.shards.candidates import AnsweredNames, ShardCandidates
+from dedup_service.core.shards.outcomes import MessageOutcome
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.runtime.kafka.messages.log_record import encode, log_parts
 from dedup_service.runtime.kafka.messages.page_batch import encode_batch
@@ -106,6 +107,10 @@ class ShardedRun:
         self._read = [0] * self.of
         self._begun = [False] * self.of
         self._learned = [0] * self.of
+
+    def decoded_outcomes(self) -> list[MessageOutcome]:
+        """Return what the resolver has told the shards so far."""
+        return [decode_outcome(value)[1] for value in self.outcomes]
 
     def resolver(self, state: ReplicaState | None) -> Replica:
         """Return a resolver that goes on from a state."""

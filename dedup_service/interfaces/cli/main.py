@@ -42,6 +42,7 @@ COMMANDS = {
     "replay": (f"{_CLI}.commands.replay:replay_command", "Replay a service's log, also under another policy."),
     "retract": (f"{_CLI}.commands.retract:retract_command", "Remove kept pages from the index."),
     "serve": (f"{_CLI}.commands.serve:serve_command", "Give every page of a Kafka topic a verdict."),
+    "shard": (f"{_CLI}.commands.shard:shard_group", "Copy a shard to another number of shards."),
     "state": (f"{_CLI}.commands.state:state_group", "Inspect or compact a state folder."),
     "topics": (f"{_CLI}.commands.topics:topics_group", "Create, check and repair the topics of a service."),
     "why": (f"{_CLI}.commands.why:why_command", "Explain the verdict on a page."),

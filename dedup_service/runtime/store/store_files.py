@@ -5,7 +5,9 @@ A file of another name is a person's own and stays.
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
+from dedup_service.runtime.store.block_file import BLOCK_BYTES
 from dedup_service.runtime.store.cell_log import log_paths
 from dedup_service.runtime.store.errors import translated_os_errors
 from dedup_service.runtime.store.image_file import image_path
@@ -14,7 +16,7 @@ from dedup_service.runtime.store.manifest import Manifest
 from dedup_service.runtime.store.row_columns import column_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
-__all__ = ["delete_unknown_files", "is_own_file", "named_paths", "table_paths"]
+__all__ = ["NamedFile", "delete_unknown_files", "is_own_file", "named_paths", "row_files", "table_paths"]
 
 _OWN_FILE = re.compile(
     r"\d{5,}-\d+\.(rows|spans|evidence|names|texts|members|columns)(\.sums)?"
@@ -50,6 +52,34 @@ def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
         for columns in images.columns:
             paths |= set(column_paths(folder, columns))
     return paths
+
+
+class NamedFile(NamedTuple):
+    """A file of a store. size_bytes: of what counts. label: what a manifest says of its content."""
+
+    name: str
+    size_bytes: int
+    label: str
+
+
+def row_files(manifest: Manifest) -> list[NamedFile]:
+    """Return the files that a manifest names, without those of tables: what a read-only store opens."""
+    files: list[NamedFile] = []
+    for segment in manifest.segments:
+        stem = f"{segment.number:05d}-{segment.generation}"
+        for name, file in segment.files.items():
+            label = f"{file}"
+            if file.length:
+                files.append(NamedFile(f"{stem}.{name}", file.length, label))
+            if blocks := file.length // BLOCK_BYTES:
+                files.append(NamedFile(f"{stem}.{name}.sums", 4 * blocks, label))
+        if segment.compacted:
+            files.append(NamedFile(f"{stem}.members", manifest.segment_rows // 8, f"{segment.members_sum}"))
+    if manifest.live is not None:
+        files.append(NamedFile(f"live-{manifest.live.number}", manifest.live.length, f"{manifest.live}"))
+    if manifest.extra is not None:
+        files.append(NamedFile(f"extra-{manifest.extra.number}", manifest.extra.length, f"{manifest.extra}"))
+    return files
 
 
 def delete_unknown_files(folder: Path, manifest: Manifest) -> None:

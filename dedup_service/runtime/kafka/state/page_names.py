@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from dedup_service.runtime.embedded.database import insert_rows
 
-__all__ = ["PageNameReader", "PageNameStore", "temporary_page_names"]
+__all__ = ["PageNameFile", "PageNameReader", "PageNameStore", "temporary_page_names"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,6 +39,7 @@ _BATCH_NAMES = 8192
 _FORGOTTEN_NAMES = 2 * _BATCH_NAMES
 """Names deleted with each batch that is written, at most: so a backlog is gone after as many names again."""
 _FORGET = "DELETE FROM name WHERE sequence IN (SELECT sequence FROM name WHERE sequence <= ? ORDER BY sequence LIMIT ?)"
+_BETWEEN = "SELECT sequence, id, url FROM name WHERE sequence BETWEEN ? AND ?"
 _CHECKPOINT_PAGES = 4096
 _CACHE_KIB = 16 << 10
 _TABLES = f"""
@@ -215,6 +216,47 @@ class PageNameStore:
                 error,
             )
         self._failing = True
+
+
+class PageNameFile:
+    """Names of a log in a copy of the file of a `PageNameStore`, which no process writes.
+
+    Like the store, it never raises for a file that fails: it warns once, and has no names from then on.
+    """
+
+    def __init__(self, path: Path, log: str) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        if not path.exists():
+            return
+        try:
+            self._connection = sqlite3.connect(path)
+            if not _is_of(self._connection, log):
+                self._end("it is of another log or format")
+        except sqlite3.Error as error:
+            self._end(str(error))
+
+    def between(self, first: int, last: int) -> dict[int, tuple[str, str]]:
+        """Return (id, url) by sequence, of the pages from sequence `first` to `last`."""
+        if self._connection is None:
+            return {}
+        try:
+            names = self._connection.execute(_BETWEEN, (first, last)).fetchall()
+        except sqlite3.Error as error:
+            self._end(str(error))
+            return {}
+        return {sequence: (url if page_id is None else page_id, url) for sequence, page_id, url in names}
+
+    def close(self) -> None:
+        """Close the file."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def _end(self, reason: str) -> None:
+        _LOG.warning("no more page names are read from %s: %s", self._path, reason)
+        self.close()
 
 
 @contextmanager

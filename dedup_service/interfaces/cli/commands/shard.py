@@ -1,0 +1,45 @@
+"""`twinsieve shard`: make the state folder of a shard from those of others."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from dedup_service.core.shards.shard import ShardNumber
+from dedup_service.interfaces.cli.support.exit_codes import EPILOG
+from dedup_service.interfaces.cli.support.progress import stages_progress
+
+__all__ = ["shard_group"]
+
+
+@click.group("shard")
+def shard_group() -> None:
+    """Copy a shard to another number of shards."""
+
+
+@shard_group.command("copy", epilog=EPILOG)
+@click.argument("sources", metavar="FROM...", nargs=-1, required=True)
+@click.option("--shard", "number", metavar="I/S", required=True, help="Which shard to make, counted from 1, as in 6/8.")
+@click.option("--state", "folder", metavar="NEW", required=True, help="Folder of the new shard: empty, or missing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+def copy_command(sources: tuple[str, ...], number: str, folder: str, *, as_json: bool) -> None:
+    """Make the state folder NEW of shard I/S from the last snapshots of shards that have its slots.
+
+    FROM is the --state of a shard, or the address of a copy, as in s3://bucket/prefix, which needs the extra `s3`. The
+    shards may be running. For twice as many shards, each new one needs one: 2/8 and 6/8 are made from 2/4. Several are
+    merged if all of them were stopped at the same message of the log. The copy has the slots of I/S alone. It takes the
+    memory of that shard, and an address is downloaded into NEW first. `serve --steps shard --shard I/S --state NEW`
+    goes on from it. A copy that was interrupted leaves nothing that would be used: run it again.
+    """
+    from dedup_service.runtime.kafka.shards.copying import copy_shard
+
+    shard = ShardNumber.parse(number)
+    with stages_progress() as report:
+        copied = copy_shard(shard, Path(folder), sources, report)
+    if as_json:
+        click.echo(msgspec.json.encode(copied).decode())
+    else:
+        click.echo(
+            f"{folder}: shard {copied.shard} of log {copied.log} at message {copied.offset}, {copied.entries:,} "
+            f"entries, {copied.names:,} names, {copied.size_bytes:,} bytes, {copied.seconds:.1f} s"
+        )

@@ -1,0 +1,381 @@
+"""Makes the folder of a shard from folders of shards that have its slots: another number of shards shares the log.
+
+    facts = copy_shard(ShardNumber(6, 8), Path("state-6"), ["s3://bucket/shard-2-of-4"], report)
+
+Entries are never decided again. A slot of the cells does not look at others, and an entry has its path through them; so
+the tables of a shard are a function of its live rows. The rows of its slots are appended to a new store, in order of
+their sequences, and the tables are built from them as after a lost image. The rest of the state is that of the source,
+with the pages that wait for their outcome in slots of the new shard. It goes on from the message behind the snapshot.
+
+Several sources are merged only at the same message of the log: each of them has the entries of another moment
+otherwise.
+
+Everything is made in `copying` within the new folder, and moved as the last step. So a kill leaves a folder without
+kept pages: a start of `serve` sees no snapshot in it, and the next copy clears it. Whatever else a folder has is never
+overwritten. The folder is locked meanwhile.
+"""
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.errors import ConfigurationError, RecordError, StateError
+from dedup_service.core.log_records import Policy, offset_of
+from dedup_service.core.shards.shard import ShardNumber, ShardState, UndecidedMessage
+from dedup_service.core.url import canonicalise, url_hash
+from dedup_service.runtime.kafka.shards.shard_source import Report, ShardSource, open_source
+from dedup_service.runtime.kafka.state.deciding_state import (
+    decode_deciding_state,
+    encode_deciding_state,
+    pending_outcomes_of,
+)
+from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
+from dedup_service.runtime.kafka.state.page_names import PageNameStore
+from dedup_service.runtime.kafka.state.shard_state import number_in, replica_state
+from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
+from dedup_service.runtime.store.manifest import read_manifest, sync_directory
+from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.stored_entries import StoredEntries
+from dedup_service.runtime.store.whole_file import read_extra
+
+__all__ = ["CopiedShard", "copy_shard"]
+
+_COPYING = "copying"
+_LEFT_BY_LOCKS = frozenset({"lock", "holder", "instance", "lost+found"})
+"""What a folder may have that is empty otherwise: `LocalState.open` makes some, and a file system the last."""
+
+_PIECE_ROWS = 1 << 13
+"""Rows that are read at a time: some 4 MB of evidence."""
+
+Slots = npt.NDArray[np.bool_]
+"""bool[V]: some of the slots of a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedShard:
+    """What was copied.
+
+    shard: as in 6/8. entries: kept pages; names: of how many of them the name was copied, too. size_bytes: of the new
+    folder. log: its identity. offset: of the last message of the log that is in it. seconds: how long it took.
+    """
+
+    shard: str
+    entries: int
+    names: int
+    size_bytes: int
+    log: str
+    offset: int
+    seconds: float
+
+
+def copy_shard(number: ShardNumber, folder: Path, sources: Sequence[str], report: Report) -> CopiedShard:
+    """Make the state folder of shard `number` in `folder`, which is empty or missing, from shards that have its slots.
+
+    sources: folders or addresses (`shard_source`). Raises ConfigurationError for slots that cannot be shared so, for
+    sources that have not all of them, and for a folder that is not empty; StateError for sources at different places;
+    StoreDamagedError if what was read is altered; StateInUseError; StoreFullError; what `open_source` raises.
+    """
+    began = time.monotonic()
+    _require_empty(folder)
+    with LocalState.open(folder):
+        _require_empty(folder)
+        work = folder / _COPYING
+        with translated_os_errors(folder):
+            _clear(folder, work)
+            work.mkdir()
+        try:
+            copied = _copy(number, work, sources, report)
+            with translated_os_errors(folder):
+                with suppress(FileNotFoundError):  # a file of names that failed: they are read from the log
+                    (work / NAMES_FILE).replace(folder / NAMES_FILE)
+                sync_directory(folder)
+                (work / PAGES_FOLDER).rename(folder / PAGES_FOLDER)
+                sync_directory(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return replace(copied, size_bytes=size_bytes, seconds=time.monotonic() - began)
+
+
+def _require_empty(folder: Path) -> None:
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    own = _LEFT_BY_LOCKS
+    if _COPYING in names and PAGES_FOLDER not in names:  # what a kill left
+        own |= {_COPYING, NAMES_FILE}
+    if names - own:
+        raise ConfigurationError(
+            f"{folder} is not empty: it has {', '.join(sorted(names - own)[:3])}; give a new folder for the shard"
+        )
+
+
+def _clear(folder: Path, work: Path) -> None:
+    """Remove what a kill left of an earlier copy."""
+    if work.exists():
+        shutil.rmtree(work)
+        (folder / NAMES_FILE).unlink(missing_ok=True)
+
+
+def _copy(number: ShardNumber, work: Path, names: Sequence[str], report: Report) -> CopiedShard:
+    """Make store and names in `work`."""
+    with ExitStack() as stack:
+        scratch = [work / f"from-{place}" for place in range(len(names))]
+        sources = [
+            stack.enter_context(open_source(name, own, report)) for name, own in zip(names, scratch, strict=True)
+        ]
+        policy = sources[0].shard.policy
+        assert policy is not None  # a source has one
+        shares = _shares(number, sources, policy.layout.slots)
+        _require_one_place(sources)
+        latest = max(sources, key=_outcomes_known)
+        state = _state_of(latest, sources, shares)
+        entries, named = _append_entries(work, sources, shares, report)
+        extra = encode_deciding_state(replica_state(state, number), pending_outcomes_of(latest.state))
+        manifest = latest.store.manifest
+    for own in scratch:
+        shutil.rmtree(own)
+    report("tables", 0, 0)
+    label, pages = manifest.label, work / PAGES_FOLDER
+    with closing(StoredEntries.open(pages, label, policy.rule, policy.layout, lambda _extra: ())) as stored:
+        _check(stored, number, entries, report)
+        report("images of the tables", 0, 0)
+        stored.complete_images()
+        waiting = {"undecided": sum(message.own.data.nbytes for message in state.undecided)}
+        stored.begin_commit(manifest.sequence, manifest.tail, extra, waiting).finish()
+    _check_state(pages, number, state.offset)
+    return CopiedShard(str(number), entries, named, 0, label.log, state.offset, 0.0)
+
+
+def _shares(number: ShardNumber, sources: Sequence[ShardSource], slots: int) -> list[Slots]:
+    """Return which slots of the shard each source gives: bool[slots] each. ConfigurationError unless it is all."""
+    for source in sources:
+        if source.log != sources[0].log:
+            raise ConfigurationError(
+                f"{source.name} is of log {source.log}, {sources[0].name} of {sources[0].log}: give shards of one log"
+            )
+    number.check(slots)
+    every = np.arange(slots)
+    missing, shares = number.owns(every), []
+    for source in sources:
+        share = missing & source.number.owns(every)
+        if not share.any():
+            raise ConfigurationError(
+                f"{source.name} is shard {source.number}, which has no slots of {number} that no other source has: "
+                f"leave it out; {_needed(number, source.number.of)}"
+            )
+        missing = missing & ~share
+        shares.append(share)
+    if missing.any():
+        found = " and ".join(f"{source.number}" for source in sources)
+        raise ConfigurationError(
+            f"shard {number} has slots that {found} {'has' if len(sources) == 1 else 'have'} not: "
+            f"{_needed(number, sources[0].number.of)}"
+        )
+    return shares
+
+
+def _needed(number: ShardNumber, of: int) -> str:
+    """Say which of `of` shards have slots of a shard."""
+    slots = np.arange(number.index - 1, number.of * of, number.of)
+    shards = [f"{index}/{of}" for index in sorted(set((slots % of + 1).tolist()))]
+    return f"of {of} shards, {' and '.join(shards)} {'has' if len(shards) == 1 else 'have'} them"
+
+
+def _require_one_place(sources: Sequence[ShardSource]) -> None:
+    """Raise StateError unless all sources are at the same message of the same log."""
+    first = sources[0]
+    for source in sources[1:]:
+        if source.shard.offset != first.shard.offset:
+            raise StateError(
+                f"{first.name} is at message {first.shard.offset} of the log, {source.name} at {source.shard.offset}: "
+                "shards are merged at one message. Stop the steps `fingerprint`, so that the log ends, wait until all "
+                "shards have answered, stop them, which takes a snapshot each, and copy then"
+            )
+        if _place(source) != _place(first):
+            raise StateError(
+                f"{first.name} and {source.name} are of different logs or policies at message {first.shard.offset}: "
+                "give shards of one log"
+            )
+
+
+def _place(source: ShardSource) -> tuple[str, Policy | None, int, list[tuple[int, int, int]]]:
+    """Return what shards at one message have in common."""
+    waiting = [(message.offset, message.first, message.count) for message in source.shard.undecided]
+    return source.store.manifest.tail, source.shard.policy, source.shard.ordinal, waiting
+
+
+def _outcomes_known(source: ShardSource) -> int:
+    """Return of how many messages that wait a source knows the outcomes."""
+    return sum(message.outcome is not None for message in source.shard.undecided)
+
+
+def _state_of(latest: ShardSource, sources: Sequence[ShardSource], shares: Sequence[Slots]) -> ShardState:
+    """Return the state of the new shard. latest: the source that knows most outcomes; others know some of these."""
+    undecided = tuple(
+        replace(message, own=own, names=names, done=done)
+        for place, message in enumerate(latest.shard.undecided)
+        for own, names, done in [_own([source.shard.undecided[place] for source in sources], shares)]
+    )
+    taken_down = frozenset[int]().union(*(source.shard.taken_down for source in sources))
+    return replace(latest.shard, undecided=undecided, taken_down=taken_down)
+
+
+def _own(
+    messages: Sequence[UndecidedMessage], shares: Sequence[Slots]
+) -> tuple[PageColumns, list[tuple[str, str]], int]:
+    """Return the pages of a message that are in some slots of sources, with their names, and how many are done."""
+    rows, packed, keys = list[npt.NDArray[Any]](), list[bytes](), list[bytes]()
+    names, done = list[tuple[str, str]](), 0
+    for message, share in zip(messages, shares, strict=True):
+        mask = _in_slots(message.own.rows, share)
+        own = message.own.where(mask)
+        rows.append(own.rows)
+        packed += own.packed
+        keys += own.keys
+        names += [message.names[place] for place in np.flatnonzero(mask).tolist()]
+        done += int(mask[: message.done].sum())  # all sources have done the pages up to the same one
+    joined = np.concatenate(rows)
+    order = np.argsort(joined["ordinal"], kind="stable")
+    places = order.tolist()
+    columns = PageColumns.of_rows(joined[order], [packed[place] for place in places], [keys[place] for place in places])
+    return columns, [names[place] for place in places], done
+
+
+def _in_slots(rows: npt.NDArray[Any], slots: Slots) -> npt.NDArray[np.bool_]:
+    """Return which of ROW[n] are in some slots: bool[n]."""
+    mask: npt.NDArray[np.bool_] = slots[rows["ordinal"].astype(np.int64) % len(slots)]
+    return mask
+
+
+def _append_entries(
+    work: Path, sources: Sequence[ShardSource], shares: Sequence[Slots], report: Report
+) -> tuple[int, int]:
+    """Append the entries of the sources to a new store, and their names to a new file; return how many."""
+    progress = _Progress(report, sum(len(source.store) for source in sources))
+    label = sources[0].store.manifest.label
+    with closing(PageNameStore(work / NAMES_FILE)) as names, closing(PageStore.open(work / PAGES_FOLDER, label)) as new:
+        names.begin(label.log, -1, _no_name)
+        copied = _NamesCopied(names)
+        entries, last = 0, -1
+        streams = [_chosen(source, share, progress, copied) for source, share in zip(sources, shares, strict=True)]
+        for piece in streams[0] if len(streams) == 1 else _merged(streams):
+            sequences = piece.rows["sequence"]
+            if sequences[0] <= last or (np.diff(sequences) <= 0).any():
+                raise StoreDamagedError("the entries of the sources are not in the order of the log, or some are twice")
+            last = int(sequences[-1])
+            entries += len(new.append(piece))
+        new.commit(-1, "")  # without a state, so that it is no snapshot
+    return entries, copied.count
+
+
+@dataclass(slots=True)
+class _Progress:
+    report: Report
+    total: int
+    done: int = 0
+
+    def add(self, rows: int) -> None:
+        self.done += rows
+        self.report("entries", self.done, self.total)
+
+
+class _NamesCopied:
+    """Copies names of entries, and counts them."""
+
+    def __init__(self, names: PageNameStore) -> None:
+        self._names = names
+        self.count = 0
+
+    def copy(self, source: ShardSource, rows: npt.NDArray[Any]) -> None:
+        """Copy the names of ROW[n] that a source has. One that is not of its entry is left out: the log has it."""
+        sequences = rows["sequence"]
+        found = source.names.between(int(sequences[0]), int(sequences[-1]))
+        for sequence, url_key in zip(sequences.tolist(), rows["url_hash"].tolist(), strict=True):
+            name = found.get(sequence)
+            if name is not None and _has_hash(name[1], url_key):
+                self._names.add(sequence, *name)
+                self.count += 1
+
+
+def _has_hash(url: str, url_key: int) -> bool:
+    try:
+        return url_hash(url) == url_key or url_hash(canonicalise(url)) == url_key
+    except RecordError:
+        return False
+
+
+def _no_name(sequence: int) -> NoReturn:
+    """A copy reads no names from the log."""
+    raise StateError(f"the name of page {sequence} is read from the log")
+
+
+def _chosen(source: ShardSource, slots: Slots, progress: _Progress, names: _NamesCopied) -> Iterator[EntryRows]:
+    """Yield the live rows of a source in some slots, with their evidence and paths, and copy their names."""
+    store = source.store
+    for numbers in store.live_numbers():
+        for start in range(0, len(numbers), _PIECE_ROWS):
+            some = numbers[start : start + _PIECE_ROWS]
+            rows = store.rows(some)
+            mask = _in_slots(rows, slots)
+            if mask.any():
+                piece = EntryRows(rows[mask], store.evidence(some[mask]).data.tobytes())
+                if not piece.settled.all():
+                    raise StoreDamagedError(f"{source.name} has an entry in its store that is not settled")
+                names.copy(source, piece.rows)
+                yield piece
+            progress.add(len(some))
+
+
+def _merged(streams: Sequence[Iterator[EntryRows]]) -> Iterator[EntryRows]:
+    """Yield the entries of several streams in order of their sequences, each stream being in that order."""
+    heads = [next(stream, None) for stream in streams]
+    while any(head is not None for head in heads):
+        bound = min(int(head.rows["sequence"][-1]) for head in heads if head is not None)
+        parts: list[EntryRows] = []
+        for place, head in enumerate(heads):
+            if head is None:
+                continue
+            is_due = head.rows["sequence"] <= bound
+            parts.append(head.where(is_due))
+            heads[place] = next(streams[place], None) if is_due.all() else head.where(~is_due)
+        yield _in_order(parts)
+
+
+def _in_order(parts: Sequence[EntryRows]) -> EntryRows:
+    """Return the entries of all parts in order of their sequences."""
+    rows = np.concatenate([part.rows for part in parts])
+    evidence = b"".join([part.evidence for part in parts])
+    starts = EntryRows(rows).evidence_starts
+    order = np.argsort(rows["sequence"], kind="stable")
+    sizes = rows["evidence_bytes"].astype(np.int64)
+    spans = zip(starts[order].tolist(), (starts + sizes)[order].tolist(), strict=True)
+    return EntryRows(rows[order], b"".join([evidence[start:end] for start, end in spans]))
+
+
+def _check(stored: StoredEntries, number: ShardNumber, entries: int, report: Report) -> None:
+    """Check the new store, all of whose rows were verified as the tables were built of them; StoreDamagedError."""
+    seen = 0
+    for numbers in stored.pages.live_numbers():
+        rows = stored.pages.rows(numbers)
+        settled = EntryRows(rows).settled
+        if not settled.all() or not number.owns(rows["ordinal"]).all():
+            raise StoreDamagedError(f"{stored.pages.folder} has entries of other slots than those of shard {number}")
+        seen += len(rows)
+        report("check", seen, entries)
+    if seen != entries:
+        raise StoreDamagedError(f"{stored.pages.folder} has {seen} entries, {entries} were copied")
+
+
+def _check_state(pages: Path, number: ShardNumber, offset: int) -> None:
+    """Check that a start will find the snapshot of this shard at this place; StoreDamagedError."""
+    found = decode_deciding_state(read_extra(pages, read_manifest(pages).extra)).replica
+    if number_in(found) != number or offset_of(found.sequence) != offset:
+        raise StoreDamagedError(f"{pages} has the state of shard {number_in(found)}, not of {number} at {offset}")

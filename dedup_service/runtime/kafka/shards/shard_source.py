@@ -1,0 +1,253 @@
+"""The last snapshot of a shard, to copy from: in a folder, or at an address of object storage.
+
+    with open_source("state-2", scratch) as source:      # or "s3://bucket/shard-2"
+        source.number, source.state, source.store, source.names
+
+The shard may be running. Its manifest is replaced atomically, and the files that it names are there until a later one;
+what was written of them is only appended to. A folder is read in place: its files are mapped at once, so that they stay
+readable when the shard deletes them. From an address, the files are downloaded into `scratch` first. If one was gone
+meanwhile, or another manifest belongs to it, the newer manifest is read and what has changed is downloaded again.
+
+Checksums are those of the store: each block is verified when it is read, and belongs to one place of one store. Names
+are a cache, and the shard has its file locked. So the file is copied, and a name counts only if its URL has the hash
+that the entry has.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.shards.shard import ShardNumber, ShardState
+from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError
+from dedup_service.runtime.kafka.state.deciding_state import (
+    DecidingState,
+    UnreadableDecidingStateError,
+    decode_deciding_state,
+)
+from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER
+from dedup_service.runtime.kafka.state.page_names import PageNameFile
+from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
+from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.store_files import row_files
+
+__all__ = ["Report", "ShardSource", "SourceUnreachableError", "is_address", "open_source"]
+
+Report = Callable[[str, int, int], None]
+"""Progress: (stage, done, total); total 0 if it is unknown."""
+
+_ATTEMPTS = 8
+"""Manifests that may follow each other before a download gives up."""
+
+_STABLE_ATTEMPTS = 3
+_WAL = "-wal"
+_WAL_HEAD = 32
+"""Bytes at the beginning of a write-ahead file that change when it begins again."""
+
+
+class SourceUnreachableError(StateError):
+    """An address could not be read. Check it, the credentials and the network, and try again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardSource:
+    """A snapshot of shard `number`. name: what the caller calls it. state: as it is stored; shard: of it.
+
+    store: read only, without anything that was written later. names: a copy of those that the shard had.
+    """
+
+    name: str
+    number: ShardNumber
+    state: DecidingState
+    shard: ShardState
+    store: PageStore
+    names: PageNameFile
+
+    @property
+    def log(self) -> str:
+        """Identity of its log."""
+        return self.store.manifest.label.log
+
+
+def is_address(source: str) -> bool:
+    """Return whether a source is an address, as `s3://bucket/prefix`, and no folder."""
+    return "://" in source
+
+
+@contextmanager
+def open_source(source: str, scratch: Path, report: Report) -> Iterator[ShardSource]:
+    """Yield the last snapshot of the shard at `source`. scratch: a folder for copies, which is created.
+
+    ConfigurationError if there is no such folder, or a library is missing; StateError without a snapshot;
+    ForeignStateError for the state of something else; StoreDamagedError, and later for what is read later, if a file is
+    missing, altered or of another store; SourceUnreachableError.
+    """
+    try:
+        scratch.mkdir()
+    except OSError as error:
+        raise StateFullError(f"cannot write to {scratch}: {error}; free space") from error
+    if is_address(source):
+        store = _downloaded(source, scratch, report)
+    else:
+        if not Path(source).is_dir():
+            raise ConfigurationError(f"{source} is no folder: give the --state of a shard, or an address of a copy")
+        store = _opened(source, Path(source) / PAGES_FOLDER)
+        _copy_names(Path(source) / NAMES_FILE, scratch / NAMES_FILE)
+    try:
+        state, number, shard = _decoded(source, store)
+        names = PageNameFile(scratch / NAMES_FILE, store.manifest.label.log)
+        try:
+            yield ShardSource(source, number, state, shard, store, names)
+        finally:
+            names.close()
+    finally:
+        store.close()
+
+
+def _opened(source: str, pages: Path) -> PageStore:
+    """Return the store in a folder, read only."""
+    store = None
+    if (pages / MANIFEST).exists():
+        store = PageStore.open_read_only(pages, read_manifest(pages).label)
+    if store is None:
+        raise StateError(
+            f"{source} has no snapshot of a shard: wait for its first one, or stop the shard, which takes one then"
+        )
+    return store
+
+
+def _decoded(source: str, store: PageStore) -> tuple[DecidingState, ShardNumber, ShardState]:
+    try:
+        state = decode_deciding_state(store.extra())
+    except UnreadableDecidingStateError as error:
+        raise ForeignStateError(f"{source} has no state of a shard that can be read: {error}") from error
+    number = number_in(state.replica)
+    if number is None:
+        raise ForeignStateError(f"{source} has the state of no shard: give the folder of `serve --steps shard`")
+    manifest = store.manifest
+    if state.replica.policy is None or (state.replica.log, state.replica.sequence) != (
+        manifest.label.log,
+        manifest.sequence,
+    ):
+        raise StoreDamagedError(f"{source} has a state of another log or place than its {MANIFEST} says")
+    return state, number, shard_state(state.replica)
+
+
+def _copy_names(path: Path, copy: Path) -> None:
+    """Copy a file of names with its write-ahead file, which may be written meanwhile.
+
+    A checkpoint in between may leave parts of different moments. That is tried again, a few times: then the copy has
+    what can be read of it.
+    """
+    wal, wal_copy = (one.with_name(one.name + _WAL) for one in (path, copy))
+    for _ in range(_STABLE_ATTEMPTS):
+        before = _moment(path, wal)
+        for one, into in ((path, copy), (wal, wal_copy)):
+            into.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(one, into)
+        if _moment(path, wal) == before:
+            return
+
+
+def _moment(path: Path, wal: Path) -> tuple[Any, ...]:
+    """Return what a checkpoint changes: size and time of the file, and the head of its write-ahead file."""
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        with suppress(FileNotFoundError), wal.open("rb") as file:
+            return status.st_size, status.st_mtime_ns, file.read(_WAL_HEAD)
+        return status.st_size, status.st_mtime_ns
+    return ()
+
+
+def _downloaded(address: str, scratch: Path, report: Report) -> PageStore:
+    """Download a snapshot from an address, and return its store."""
+    remote = _Remote(address)
+    pages = scratch / PAGES_FOLDER
+    pages.mkdir()
+    there: dict[str, str] = {}
+    for attempt in range(_ATTEMPTS):
+        content = remote.manifest()
+        (pages / MANIFEST).write_bytes(content)
+        manifest = read_manifest(pages)
+        try:
+            _download(remote, manifest, pages, there, report)
+            store = _opened(address, pages)
+        except (FileNotFoundError, StoreDamagedError) as error:
+            there.clear()
+            if attempt + 1 < _ATTEMPTS and remote.manifest() != content:  # the shard has taken a later snapshot
+                continue
+            raise StoreDamagedError(
+                f"{address} has no complete snapshot: {error}; copy the folder of the shard there again, its "
+                f"{PAGES_FOLDER}/{MANIFEST} last, or stop the shard first"
+            ) from error
+        for name in (NAMES_FILE, NAMES_FILE + _WAL):
+            with suppress(FileNotFoundError):
+                remote.get(name, scratch / name)
+        return store
+    raise AssertionError("the last attempt raises")
+
+
+def _download(remote: "_Remote", manifest: Manifest, pages: Path, there: dict[str, str], report: Report) -> None:
+    """Download the files of rows that a manifest names. there: those that are, with their labels."""
+    wanted = row_files(manifest)
+    total = sum(file.size_bytes for file in wanted)
+    done = 0
+    report("download", done, total)
+    for file in wanted:
+        if there.get(file.name) != file.label:
+            remote.get(f"{PAGES_FOLDER}/{file.name}", pages / file.name)
+            there[file.name] = file.label
+        done += file.size_bytes
+        report("download", done, total)
+
+
+class _Remote:
+    """A folder in object storage, through fsspec."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        with self._translated():
+            from fsspec.core import url_to_fs
+
+            self._files, self._root = url_to_fs(address, use_listings_cache=False)
+        self._root = self._root.rstrip("/")
+
+    def manifest(self) -> bytes:
+        """Return the manifest; StateError if there is none."""
+        try:
+            with self._translated():
+                return bytes(self._files.cat_file(f"{self._root}/{PAGES_FOLDER}/{MANIFEST}"))
+        except FileNotFoundError as error:
+            raise StateError(
+                f"{self._address} has no {PAGES_FOLDER}/{MANIFEST}: give the address of a copy of a shard's --state"
+            ) from error
+
+    def get(self, name: str, path: Path) -> None:
+        """Download a file; FileNotFoundError if it is not there."""
+        with self._translated():
+            self._files.get_file(f"{self._root}/{name}", str(path))
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except ImportError as error:
+            raise ConfigurationError(
+                f"{self._address} cannot be read without a library: pip install 'twinsieve[s3]' for s3://; for other "
+                f"storage what fsspec asks for ({error})"
+            ) from error
+        except ValueError as error:
+            raise ConfigurationError(f"{self._address} is no address that fsspec knows: {error}") from error
+        except Exception as error:  # each storage has errors of its own
+            raise SourceUnreachableError(
+                f"{self._address} cannot be read: {type(error).__name__}: {error}; check the address, the credentials "
+                "and the network"
+            ) from error

@@ -1,0 +1,335 @@
+"""Copies of shards for another number of shards: the same answers as shards that were always so many."""
+
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from benchmarks.sharded_run import LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
+from dedup_service.core.decision.replica import Outcome
+from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.rules.keep import Keep
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.shards.outcomes import MessageOutcome
+from dedup_service.core.shards.shard import Shard, ShardNumber
+from dedup_service.runtime.embedded.database import ForeignStateError, StateInUseError
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.kafka.messages.shard_messages import answer_parts
+from dedup_service.runtime.kafka.shards.copying import CopiedShard, copy_shard
+from dedup_service.runtime.kafka.state.deciding_state import decode_deciding_state, encode_deciding_state
+from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.store.manifest import read_manifest
+from tests.core.shards.test_shards import log_of
+from tests.page_names import NamesInMemory
+from tests.runtime.kafka.shards.folders import FolderShard, opened
+
+WINDOW, PAGES = 16, 500
+
+
+@cache
+def log(seed: int) -> tuple[list[LoggedMessage], list[Outcome], list[MessageOutcome]]:
+    """A log with all that operators do, what one process decides, and the outcomes of a resolver."""
+    keep = Keep(max_pages=150) if seed % 2 else None
+    messages = messages_of(list(log_of(seed, PAGES, rule_for(), WINDOW, keep)))
+    resolved = ShardedRun(1)
+    return messages, list(resolved.decide(messages)), resolved.decoded_outcomes()
+
+
+def quiet(_stage: str, _done: int, _total: int) -> None:
+    """No progress."""
+
+
+def copy(number: str, folder: Path, *sources: object) -> CopiedShard:
+    return copy_shard(ShardNumber.parse(number), folder, [str(source) for source in sources], quiet)
+
+
+def cells_of(shard: Shard) -> tuple[int, int, int]:
+    """Entries in the cells, cells in use, and those that turned entries away."""
+    assert shard.entries is not None
+    cells = shard.entries.sizes().cells
+    return cells.entries, cells.cells, cells.overflowed
+
+
+def never_copied(number: str, seed: int) -> tuple[dict[int, list[bytes]], tuple[int, int, int]]:
+    """The answers of a shard that was never copied, by offset, and its cells behind the last message."""
+    messages, _, outcomes = log(seed)
+    shard, learned, answers = Shard(ShardNumber.parse(number), NamesInMemory()), 0, {}
+    for message in messages:
+        shard.begin(message.offset, parts_of(message))
+        while not shard.is_ready:
+            shard.learn(outcomes[learned])
+            learned += 1
+        answers[message.offset] = list(answer_parts(shard.answer(), shard.number, "a-log"))
+    return answers, cells_of(shard)
+
+
+def snapshots(folder: Path, of: int, seed: int, ends: Sequence[int], *, eager: Sequence[int] = ()) -> list[Path]:
+    """Folders of `of` shards with snapshots behind so many messages. eager: those that have learned all outcomes."""
+    messages, _, outcomes = log(seed)
+    folders = [folder / f"{index + 1}-of-{of}" for index in range(of)]
+    for index, own in enumerate(folders):
+        with opened(f"{index + 1}/{of}", own, messages) as shard:
+            shard.answer_to(ends[index] // 2, outcomes)
+            shard.snapshot()
+            shard.answer_to(ends[index], outcomes)
+            if index in eager:
+                shard.learn(outcomes)
+            shard.snapshot()
+    return folders
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("seed", "of", "more"), [(1, 2, 2), (2, 1, 4), (3, 2, 4), (4, 4, 2)])
+def test_a_copy_answers_as_a_shard_that_was_never_copied(seed: int, of: int, more: int, tmp_path: Path) -> None:
+    """Byte for byte, to all later messages; names are in the copy, and what waited for its outcome goes on."""
+    messages, _, outcomes = log(seed)
+    rng = random.Random(seed)
+    ends = [rng.randrange(len(messages) // 3, 2 * len(messages) // 3) for _ in range(of)]
+    folders = snapshots(tmp_path, of, seed, ends, eager=[0])
+    entries = 0
+    for index in range(of * more):
+        source, number = index % of, f"{index + 1}/{of * more}"
+        copied = copy(number, tmp_path / f"new-{index}", folders[source])
+        assert copied.entries == copied.names
+        assert copied.offset == messages[ends[source] - 1].offset
+        entries += copied.entries
+        with opened(number, tmp_path / f"new-{index}", messages) as shard:
+            assert len(shard.shard) == copied.entries
+            assert shard.shard.undecided_pages
+            answers = shard.answer_to(len(messages), outcomes)
+            assert not shard.log.seeks, "a name was read from the log"
+            cells = cells_of(shard.shard)
+        expected, expected_cells = never_copied(number, seed)
+        assert cells == expected_cells
+        assert cells[2] > 10, "no cell has turned an entry away"
+        assert answers == {message.offset: expected[message.offset] for message in messages[ends[source] :]}
+    assert entries == sum(read_manifest(folder / "pages").sizes.live for folder in folders)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("seed", "of", "fewer"), [(5, 4, 2), (6, 4, 1), (7, 8, 2)])
+def test_shards_at_one_message_are_merged(seed: int, of: int, fewer: int, tmp_path: Path) -> None:
+    """The merged shard answers as one that always had these slots, whichever source knew more outcomes."""
+    messages, _, outcomes = log(seed)
+    end = len(messages) // 2
+    folders = snapshots(tmp_path, of, seed, [end] * of, eager=[1, 2])
+    for index in range(fewer):
+        number = f"{index + 1}/{fewer}"
+        copied = copy(number, tmp_path / f"new-{index}", *folders[index::fewer])
+        assert copied.entries == copied.names > 20
+        with opened(number, tmp_path / f"new-{index}", messages) as shard:
+            answers = shard.answer_to(len(messages), outcomes)
+        expected, _ = never_copied(number, seed)
+        assert answers == {message.offset: expected[message.offset] for message in messages[end:]}
+
+
+@pytest.mark.parametrize("seed", [8, 9])
+@pytest.mark.parametrize("more", [2, 4])
+def test_a_resolver_goes_on_with_copied_shards(seed: int, more: int, tmp_path: Path) -> None:
+    """Two shards decide half of a log, their copies the other half: the outcomes are those of one process."""
+    messages, _, _ = log(seed)
+    end = len(messages) // 2
+    before, after = ShardedRun(2), ShardedRun(2 * more)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    with opened("1/2", folders[0], messages) as one, opened("2/2", folders[1], messages) as two:
+        before.shards = [one.shard, two.shard]
+        decided = list(before.decide(messages[:end]))
+        for shard in (one, two):
+            shard.outcomes_at = sum(outcome.offset < shard.shard.next_outcome for outcome in before.decoded_outcomes())
+            shard.snapshot()
+    state = decode_deciding_state(encode_deciding_state(before.replica.state(), PendingOutcomes()))
+    after.answered, after.outcomes = before.answered, list(before.outcomes)
+    after.replica = after.resolver(state.replica)
+    locals_, after.shards = [], []
+    for index in range(2 * more):
+        number, folder = f"{index + 1}/{2 * more}", tmp_path / f"new-{index}"
+        copy(number, folder, folders[index % 2])
+        locals_.append(LocalState.open(folder))
+        after.shards.append(FolderShard(ShardNumber.parse(number), locals_[-1], messages).shard)
+    decided += after.follow(messages[end:])
+    for local in locals_:
+        local.close()
+    assert decided == decided_alone(messages)
+
+
+def test_no_removed_entry_is_in_the_cells_between_messages(tmp_path: Path) -> None:
+    """A copy has live entries alone, so a shard must need no others after any message."""
+    messages, _, outcomes = log(1)
+    with opened("1/2", tmp_path, messages) as shard:
+        for message in messages:
+            shard.answer(message, outcomes)
+            entries = shard.shard.entries
+            assert entries is not None
+            assert entries.removed() == []
+            assert entries.young() == []
+
+
+def test_a_running_shard_is_copied_as_its_last_snapshot_has_it(tmp_path: Path) -> None:
+    """What it has learned since is not in the copy, its folder is not changed, and names come with it."""
+    messages, _, outcomes = log(2)
+    with opened("1/2", tmp_path / "from", messages) as shard:
+        shard.answer_to(20, outcomes)
+        shard.snapshot()
+        shard.answer_to(40, outcomes)
+        manifest = (tmp_path / "from" / "pages" / "manifest.json").read_bytes()
+        copied = copy("3/4", tmp_path / "new", tmp_path / "from")
+        assert copied.offset == messages[19].offset
+        assert copied.names == copied.entries
+        assert (tmp_path / "from" / "pages" / "manifest.json").read_bytes() == manifest
+        shard.answer_to(len(messages), outcomes)
+        shard.snapshot()
+
+
+def test_names_that_are_not_of_their_entries_are_read_from_the_log(tmp_path: Path) -> None:
+    """A file of names that is damaged, or has other URLs, costs time and no answer."""
+    messages, _, outcomes = log(3)
+    (folder,) = snapshots(tmp_path, 1, 3, [len(messages) // 2])
+    with closing(sqlite3.connect(folder / "names.sqlite")) as names, names:
+        names.execute("UPDATE name SET url = 'http://other.test/' WHERE sequence % 2")
+    half = copy("1/2", tmp_path / "half", folder)
+    assert 0 < half.names < half.entries
+    (folder / "names.sqlite").write_bytes(b"no database" * 999)
+    none = copy("1/2", tmp_path / "none", folder)
+    assert (none.names, none.entries) == (0, half.entries)
+    expected, _ = never_copied("1/2", 3)
+    for new in ("half", "none"):
+        with opened("1/2", tmp_path / new, messages) as shard:
+            answers = shard.answer_to(len(messages), outcomes)
+            assert shard.log.seeks
+        assert all(expected[offset] == answer for offset, answer in answers.items())
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Folders of 1/2 and 2/2, at two messages of log 4, and of 1/2 at the message of 2/2."""
+    folder = tmp_path_factory.mktemp("halves")
+    return snapshots(folder, 2, 4, [40, 44])
+
+
+@pytest.mark.parametrize("kind", ["rows", "evidence", "spans", "evidence.sums", "live", "extra", "manifest.json"])
+@pytest.mark.parametrize("change", ["flipped", "missing", "of another"])
+def test_damage_is_refused(kind: str, change: str, halves: list[Path], tmp_path: Path) -> None:
+    """A flipped byte, a missing file and one of another shard are found, and no folder is left that would be used."""
+    source = tmp_path / "from"
+    shutil.copytree(halves[0], source)
+    (path,) = [
+        path for path in (source / "pages").iterdir() if path.name.endswith(kind) or path.name.startswith(f"{kind}-")
+    ]
+    if change == "missing":
+        path.unlink()
+    elif change == "of another":
+        other = next(
+            other
+            for other in sorted((halves[1] / "pages").iterdir())
+            if other.name.partition("-")[0] == path.name.partition("-")[0] and other.suffixes == path.suffixes
+        )
+        shutil.copyfile(other, path)
+    else:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 4] ^= 1
+        path.write_bytes(content)
+    with pytest.raises(StateError):
+        copy("1/4", tmp_path / "new", source)
+    assert not (tmp_path / "new" / "pages").exists()
+    assert not (tmp_path / "new" / "copying").exists()
+    copy("1/4", tmp_path / "new", halves[0])
+
+
+def test_only_shards_that_have_the_slots_are_taken(halves: list[Path], tmp_path: Path) -> None:
+    """The error says which shards have them, and which source has none."""
+    one, two = halves
+    with pytest.raises(ConfigurationError, match="of 2 shards, 2/2 has them"):
+        copy("6/8", tmp_path / "new", one)
+    with pytest.raises(ConfigurationError, match="of 2 shards, 1/2 and 2/2 have them"):
+        copy("1/1", tmp_path / "new", one)
+    with pytest.raises(ConfigurationError, match="shard 2/2, which has no slots of 1/4"):
+        copy("1/4", tmp_path / "new", one, two)
+    with pytest.raises(ConfigurationError, match="no slots of 1/4 that no other source has"):
+        copy("1/4", tmp_path / "new", one, one)
+    with pytest.raises(ConfigurationError, match="use 1, 2, 4, 8"):
+        copy("1/16", tmp_path / "new", one)
+    with pytest.raises(ConfigurationError, match="is no folder"):
+        copy("1/4", tmp_path / "new", tmp_path / "none")
+
+
+def test_shards_at_different_messages_are_not_merged(halves: list[Path], tmp_path: Path) -> None:
+    """The error names both places, and how to bring shards to one."""
+    with pytest.raises(StateError, match=r"at message 78 of the log, .* at 86: .*wait until all"):
+        copy("1/1", tmp_path / "new", *halves)
+
+
+def test_shards_of_two_logs_are_not_merged(halves: list[Path], tmp_path: Path) -> None:
+    """A log with the same identity and another content at the same message is another log, too."""
+    messages, _, outcomes = log(5)
+    with opened("2/2", tmp_path / "two", messages) as shard:
+        shard.answer_to(40, outcomes)
+        shard.snapshot()
+    with pytest.raises(StateError, match="different logs or policies at message 78"):
+        copy("1/1", tmp_path / "new", halves[0], tmp_path / "two")
+
+
+def test_states_of_something_else_are_refused(tmp_path: Path) -> None:
+    """An embedded state, a folder without a snapshot, and an empty folder are no shards."""
+    with NearDuplicateFilter.open(tmp_path / "embedded"):
+        pass
+    with pytest.raises(ForeignStateError, match="no state of a shard"):
+        copy("1/4", tmp_path / "new", tmp_path / "embedded")
+    with LocalState.open(tmp_path / "service"):
+        pass
+    with pytest.raises(StateError, match="has no snapshot of a shard"):
+        copy("1/4", tmp_path / "new", tmp_path / "service")
+
+
+def test_a_folder_with_anything_in_it_is_refused(halves: list[Path], tmp_path: Path) -> None:
+    """A folder of a shard, somebody's file and a folder in use stay as they are."""
+    new = tmp_path / "new"
+    copy("1/4", new, halves[0])
+    before = files_of(new)
+    with pytest.raises(ConfigurationError, match=r"is not empty: it has names\.sqlite, pages"):
+        copy("1/4", new, halves[0])
+    assert files_of(new) == before
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"it has notes\.txt"):
+        copy("1/4", other, halves[0])
+    assert [path.name for path in other.iterdir()] == ["notes.txt"]
+    with LocalState.open(tmp_path / "used"), pytest.raises(StateInUseError):
+        copy("1/4", tmp_path / "used", halves[0])
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from dedup_service.core.shards.shard import ShardNumber
+from dedup_service.runtime.kafka.shards.copying import copy_shard
+report = lambda stage, done, total: os._exit(9) if stage == sys.argv[1] else None
+copy_shard(ShardNumber(1, 4), Path(sys.argv[2]), sys.argv[3:], report)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["entries", "tables", "check", "images of the tables"])
+def test_a_kill_leaves_nothing_that_is_used_and_the_next_copy_goes_through(
+    stage: str, halves: list[Path], tmp_path: Path
+) -> None:
+    """A start sees no snapshot in the folder; the next copy clears it."""
+    new = tmp_path / "new"
+    done = subprocess.run([sys.executable, "-c", KILLED, stage, str(new), str(halves[0])], check=False)
+    assert done.returncode == 9
+    assert (new / "copying").is_dir()
+    with LocalState.open(new) as local:
+        assert local.pages.stored() is None
+    copied = copy("1/4", new, halves[0])
+    assert copied.entries > 10
+    assert not (new / "copying").exists()

@@ -1,0 +1,198 @@
+"""Snapshots of shards at addresses: copies in object storage, which a running shard may have torn."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.runtime.kafka.shards import shard_source
+from dedup_service.runtime.kafka.shards.shard_source import SourceUnreachableError
+from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.store.errors import StoreDamagedError
+from tests.runtime.kafka.shards.folders import opened
+from tests.runtime.kafka.shards.test_copying import copy, log, snapshots
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of shard 1/2 with a snapshot."""
+    return snapshots(tmp_path_factory.mktemp("half"), 2, 2, [44, 44])[0]
+
+
+def rows_of(folder: Path) -> bytes:
+    """The rows of a folder of one segment."""
+    (path,) = (folder / "pages").glob("*.rows")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_an_address_gives_the_same_copy_as_its_folder(compacted: bool, half: Path, tmp_path: Path) -> None:
+    """Entries and names are those of the folder, also a compacted one, and what was downloaded is gone."""
+    source = tmp_path / "from"
+    shutil.copytree(half, source)
+    if compacted:
+        with LocalState.open(source) as local:
+            local.compact(lambda *_: None)
+        assert list((source / "pages").glob("*.members"))
+    copied = copy("3/4", tmp_path / "new", f"file://{source}/")
+    direct = copy("3/4", tmp_path / "direct", half)
+    assert (copied.entries, copied.names, copied.offset) == (direct.entries, direct.names, direct.offset)
+    assert copied.names == copied.entries > 5
+    assert rows_of(tmp_path / "new") == rows_of(tmp_path / "direct")
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {
+        path.name for path in (tmp_path / "direct").iterdir()
+    }
+
+
+def test_a_snapshot_that_the_shard_replaces_meanwhile_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is gone is no damage if there is a newer manifest; what has not changed is not downloaded again."""
+    messages, _, outcomes = log(2)
+    gotten: list[str] = []
+    with opened("1/2", tmp_path / "from", messages) as shard:
+        shard.answer_to(40, outcomes)
+        shard.snapshot()
+        get = shard_source._Remote.get
+
+        def get_slowly(remote: Any, name: str, path: Path) -> None:
+            if name.startswith("pages/live-") and not any(name.startswith("pages/live-") for name in gotten):
+                shard.answer_to(44, outcomes)
+                shard.snapshot()
+            gotten.append(name)
+            get(remote, name, path)
+
+        monkeypatch.setattr(shard_source._Remote, "get", get_slowly)
+        copied = copy("1/4", tmp_path / "new", f"file://{tmp_path}/from")
+        assert copied.offset == shard.shard.offset == messages[43].offset
+    assert len([name for name in gotten if name.startswith("pages/live-")]) == 2
+    with opened("1/4", tmp_path / "new", messages) as one:
+        one.answer_to(len(messages), outcomes)
+
+
+@pytest.mark.parametrize("pattern", ["*.rows", "*.evidence", "live-*", "extra-*"])
+@pytest.mark.parametrize("change", ["missing", "cut off", "flipped"])
+def test_a_torn_copy_is_refused(pattern: str, change: str, half: Path, tmp_path: Path) -> None:
+    """A file that is not as the manifest says gives an error, and no shard."""
+    shutil.copytree(half, tmp_path / "torn")
+    (path,) = (tmp_path / "torn" / "pages").glob(pattern)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 9] ^= 1
+    path.unlink()
+    if change != "missing":
+        path.write_bytes(content if change == "flipped" else content[:9])
+    with pytest.raises(StoreDamagedError):
+        copy("1/4", tmp_path / "new", f"file://{tmp_path}/torn")
+    assert not (tmp_path / "new" / "pages").exists()
+
+
+def test_an_incomplete_copy_says_how_to_copy(half: Path, tmp_path: Path) -> None:
+    """The manifest has to come last, or the shard to be stopped."""
+    shutil.copytree(half, tmp_path / "torn")
+    (path,) = (tmp_path / "torn" / "pages").glob("live-*")
+    path.unlink()
+    with pytest.raises(StoreDamagedError, match=r"its pages/manifest.json last, or stop the shard first"):
+        copy("1/4", tmp_path / "new", f"file://{tmp_path}/torn")
+    with pytest.raises(StateError, match=r"has no pages/manifest.json"):
+        copy("1/4", tmp_path / "new", f"file://{tmp_path}/nothing")
+
+
+@pytest.mark.parametrize("module", ["fsspec", "fsspec.core", "s3fs"])
+def test_without_the_extra_the_error_says_what_to_install(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The libraries are imported for an address alone."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'twinsieve\[s3\]'"):
+        copy("1/4", tmp_path / "new", "s3://bucket/shard")
+    with pytest.raises(ConfigurationError, match="is no folder"):
+        copy("1/4", tmp_path / "new", tmp_path / "none")
+
+
+def test_an_unknown_protocol_is_wrong_usage(tmp_path: Path) -> None:
+    """The error names the address."""
+    with pytest.raises(ConfigurationError, match="nothing://bucket is no address"):
+        copy("1/4", tmp_path / "new", "nothing://bucket")
+
+
+def test_folders_are_copied_without_fsspec(half: Path, tmp_path: Path) -> None:
+    """A user without the extra copies folders, and nothing imports the library."""
+    code = (
+        "import sys; from pathlib import Path; from dedup_service.core.shards.shard import ShardNumber;"
+        "from dedup_service.runtime.kafka.shards.copying import copy_shard;"
+        f"copy_shard(ShardNumber(1, 4), Path({str(tmp_path / 'new')!r}), [{str(half)!r}], lambda *_: None);"
+        "print('fsspec' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """Start an S3 server on this machine, and let clients use it; return its address."""
+    output = tmp_path / "server.log"
+    with output.open("w") as file:
+        server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], stderr=file)
+    try:
+        address = None
+        deadline = time.monotonic() + 60
+        while address is None:
+            assert time.monotonic() < deadline, output.read_text()
+            time.sleep(0.1)
+            address = re.search(r"http://127\.0\.0\.1:\d+", output.read_text())
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address[0])
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield address[0]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def put(address: str, content: bytes = b"") -> None:
+    request = Request(address, content, {"Content-Type": "application/octet-stream"}, method="PUT")
+    with urlopen(request, timeout=30):
+        pass
+
+
+@pytest.mark.slow
+def test_a_shard_is_copied_from_object_storage(half: Path, tmp_path: Path, s3: str) -> None:
+    """The command reads s3:// through the extra, and gives the same rows; a missing bucket is one line."""
+    put(f"{s3}/shards")
+    for path in half.rglob("*"):
+        if path.is_file():
+            put(f"{s3}/shards/two/{path.relative_to(half)}", path.read_bytes())
+    copy("1/4", tmp_path / "direct", half)
+    command = [sys.executable, "-m", "dedup_service.interfaces.cli", "shard", "copy", "--shard", "1/4", "--state"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "new"), "s3://shards/two"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "shard 1/4 of log a-log at message 86" in done.stdout
+    assert rows_of(tmp_path / "new") == rows_of(tmp_path / "direct")
+    missing = subprocess.run(
+        [*command, str(tmp_path / "none"), "s3://nothing/two"], capture_output=True, text=True, check=False
+    )
+    assert missing.returncode == 1
+    assert "s3://nothing/two has no pages/manifest.json" in missing.stderr
+    assert "Traceback" not in missing.stderr
+
+
+@pytest.mark.slow
+def test_storage_that_does_not_answer_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint where nothing listens is named with what to check."""
+    with pytest.raises(SourceUnreachableError, match="check the address, the credentials"):
+        copy("1/4", tmp_path / "new", "http://127.0.0.1:9/shard")
