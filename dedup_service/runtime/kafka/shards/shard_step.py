@@ -146,6 +146,8 @@ class ShardStep:
             while self._messages and answered < _ANSWERS_AT_ONCE:
                 message = self._messages[0]
                 if not self._begun:
+                    if self._shard.entries is not None and self._local.pages.due:
+                        break  # a shard that waits has begun a message at the end of each turn: then there is none
                     parts = log_parts([message])
                     self._records = records_in(parts)
                     self._shard.begin(message.offset, parts)
