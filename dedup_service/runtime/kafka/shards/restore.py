@@ -58,7 +58,8 @@ def restore_shard(
         return None
     if stored is not None:
         _require_shard(stored, number, local)
-    local.names.begin(log_id, -1 if stored is None else stored.sequence, page_name_reader(log, stop, lambda _at: True))
+    sequence = -1 if stored is None else stored.sequence
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, lambda at: shard.holds(at)))
     local.pages.begin(stored)
     state = None if stored is None else shard_state(stored.state.replica)
     shard = Shard(number, local.names, entries=local.pages.entries, state=state)
@@ -104,7 +105,7 @@ def restore_resolver(
             f"{local.folder} has the state of another step than a resolver: give a folder of its own"
         )
     sequence = -1 if stored is None else stored.sequence
-    local.names.begin(log_id, sequence, page_name_reader(log, stop, lambda _at: True))
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, lambda at: replica.holds(at)))
     local.pages.begin(stored)
     names = AnsweredNames(local.names)
 

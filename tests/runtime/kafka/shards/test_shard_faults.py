@@ -1,19 +1,38 @@
 """The step of a shard, with topics in memory."""
 
+import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.sharded_run import ShardedRun, messages_of
+from benchmarks.sharded_run import ShardedRun, messages_of, parts_of
+from dedup_service.core.log_records import (
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RetractionRecord,
+    Source,
+    sequence_at,
+)
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.shards.shard import Shard, ShardNumber
+from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import Observers
 from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome
+from dedup_service.runtime.kafka.shards.restore import restore_shard
 from dedup_service.runtime.kafka.shards.shard_step import RestoredShard, ShardStep
+from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.kafka.state.shard_state import ShardReplica
 from dedup_service.runtime.kafka.topics import Topics
-from tests.core.shards.test_shards import log_of
+from tests.core.decision.generated import Crawl
+from tests.core.shards.test_shards import SPACE, log_of
 
 
 @dataclass(frozen=True)
@@ -76,3 +95,71 @@ def test_a_shard_that_always_waits_for_outcomes_takes_snapshots(tmp_path: Path) 
             local.pages.wait()
         stored = local.pages.stored()
     assert stored is not None, "there is no snapshot"
+
+
+class Log(Reader):
+    """The log, for a restore."""
+
+    @property
+    def position(self) -> int:
+        """Offset of the next message."""
+        return self._records[self.next].offset if self.next < len(self._records) else self.end()
+
+    def end(self) -> int:
+        """Return the offset behind the last message."""
+        return self._records[-1].offset + 1
+
+    def seek(self, offset: int) -> None:
+        """Go on at an offset."""
+        self.next = sum(record.offset < offset for record in self._records)
+
+    def read_one(self, offset: int) -> Read | None:
+        """Return the first message at or behind an offset."""
+        return next((record for record in self._records if record.offset >= offset), None)
+
+
+def test_names_that_are_lost_are_read_from_the_log_without_those_of_others(tmp_path: Path) -> None:
+    """A name that is missing is read again, and none of a page that was taken down, or is of another shard."""
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=8))
+    crawl = Crawl(1, 200)
+    pages = [crawl.page() for _ in range(40)]
+    batches: list[list[LogRecord]] = [[PolicyRecord(policy, initial=True, log="a-log")]]
+    for first in range(0, 40, 8):
+        some = enumerate(pages[first : first + 8], first)
+        batches.append([PageRecord(Source("pages", 0, at), page, SPACE) for at, page in some])
+        if first == 0:
+            batches.append([RetractionRecord(pages[0].page.canonical_url, "taken down")])
+    messages = messages_of(batches)
+    resolved = ShardedRun(2)
+    list(resolved.decide(messages))
+    log = Log([Read(message.offset, message.value) for message in messages], 1000)
+    number = ShardNumber(1, 2)
+    outcomes = [decode_outcome(value)[1] for value in resolved.outcomes]
+    with LocalState.open(tmp_path / "shard") as local:
+        local.names.begin("a-log", -1, lambda _at: {})
+        local.pages.begin(None)
+        shard = Shard(number, local.names, entries=local.pages.entries)
+        for message, outcome in zip(messages, outcomes, strict=True):
+            shard.begin(message.offset, parts_of(message))
+            shard.answer()
+            shard.learn(outcome)
+        local.take_snapshot(ShardReplica(shard), PendingOutcomes(), tail_of(messages[-1].value))
+    (tmp_path / "shard" / "names.sqlite").unlink()
+    with LocalState.open(tmp_path / "shard") as local:
+        restored = restore_shard(
+            number,
+            local,
+            log,  # type: ignore[arg-type]
+            "a-log",
+            policy,
+            Topics(""),
+            answered=-1,
+            stop=threading.Event(),
+        )
+        assert restored is not None
+        held = [at for at in range(sequence_at(2), sequence_at(2, 8)) if restored.shard.holds(at)]
+        assert len(held) >= 2
+        local.names.name(held[0])
+        local.names.flush()
+    with closing(sqlite3.connect(tmp_path / "shard" / "names.sqlite")) as names:
+        assert [sequence for (sequence,) in names.execute("SELECT sequence FROM name ORDER BY 1")] == held
