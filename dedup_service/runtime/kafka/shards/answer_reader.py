@@ -3,6 +3,10 @@
 Partition I - 1 of `candidates` has the answers of shard I, of all its replicas; the first one counts. Answers of
 another number of shards, which are there while an index is spread over more of them, are passed over.
 
+Answers may have been deleted that are not needed, so a position that a partition does not have any more moves to its
+beginning. Answers that are needed and were deleted may come again (`--answer-all`), behind later ones: those are
+dropped for them when memory is full, since they come again, too.
+
 With `verify`, the answers of later replicas are compared with the first: they must be the same bytes. Those of the
 latest messages are kept for that, within a bound.
 
@@ -12,8 +16,9 @@ its share is paused.
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.shards.answers import MessageAnswer
@@ -29,6 +34,9 @@ _FETCH_BYTES = 8 << 20
 _AT_ONCE = 500
 _MAX_WAITING_BYTES = 256 << 20
 """Of answers that wait, of all shards."""
+
+_ASK_S = 5.0
+_ANSWER_S = 30.0
 
 _VERIFIED_BYTES = 64 << 20
 """Of answers that are kept for comparison."""
@@ -55,9 +63,16 @@ class _Waiting:
 
     def drop(self, offset: int) -> None:
         """Drop the answers up to an offset of the log."""
-        for earlier in [one for one in self.parts if one <= offset]:
-            self.size_bytes -= sum(len(answer) for answer, _ in self.parts.pop(earlier).values())
-            self.complete.pop(earlier, None)
+        self._drop([one for one in self.parts if one <= offset])
+
+    def drop_later(self, offset: int) -> None:
+        """Drop the answers behind an offset of the log."""
+        self._drop([one for one in self.parts if one > offset])
+
+    def _drop(self, offsets: Sequence[int]) -> None:
+        for one in offsets:
+            self.size_bytes -= sum(len(answer) for answer, _ in self.parts.pop(one).values())
+            self.complete.pop(one, None)
 
 
 class AnswerReader:
@@ -83,6 +98,8 @@ class AnswerReader:
         self._kept: OrderedDict[tuple[int, int, int], bytes] = OrderedDict()
         self._kept_bytes = 0
         self._heard_at = [time.monotonic()] * shards
+        self._needed = done
+        self._moved = False
         self.compared = 0
         """Parts that replicas have answered alike."""
         self._reader = AssignedConsumer(connection, _FETCH_BYTES, topic)
@@ -97,26 +114,29 @@ class AnswerReader:
     def poll(self, timeout_s: float) -> int:
         """Read answers; return how many messages came.
 
-        AnswersDifferError if replicas differ; StateError for answers of another log, and if answers that are needed
-        were deleted.
+        AnswersDifferError if replicas differ; StateError for answers of another log, and if an answer that is needed
+        was deleted and has not come again.
         """
         share = _MAX_WAITING_BYTES // self._shards
-        full = [index for index, waiting in enumerate(self._waiting) if waiting.size_bytes > share]
-        paused = [TopicPartition(self._topic, index) for index in full if self._waiting[index].complete]
+        paused = [
+            TopicPartition(self._topic, index)
+            for index, waiting in enumerate(self._waiting)
+            if waiting.size_bytes > share and not self._makes_room(waiting)
+        ]
         try:
             records = self._reader.poll(timeout_s, _AT_ONCE, paused) or []
-        except POSITION_LOST as error:
-            raise StateError(
-                f"{self._topic} does not have the answers behind message {self._done} of the log any more: continue "
-                "from a copy of the --state of another resolver, or give the topic a longer retention and let the "
-                "shards answer again (`serve --steps shard --answer-all`)"
-            ) from error
+        except POSITION_LOST:
+            self._move_positions()
+            records = []
         for record in records:
             self._take(record)
+        if self._moved and not records:
+            self._require_needed()
         return len(records)
 
     def has(self, offset: int) -> bool:
-        """Whether all shards have answered to the message at `offset` of the log."""
+        """Whether all shards have answered to the message at `offset` of the log, which is the next that is needed."""
+        self._needed = offset
         return all(offset in waiting.complete for waiting in self._waiting)
 
     def missing(self, offset: int) -> list[str]:
@@ -148,6 +168,49 @@ class AnswerReader:
     def close(self) -> None:
         """Close the connection."""
         self._reader.close()
+
+    def _makes_room(self, waiting: _Waiting) -> bool:
+        """Whether a shard whose share is used up must be read on, because the answer that is needed is not there."""
+        if not waiting.complete:
+            return True
+        if self._needed <= self._done or self._needed in waiting.complete:
+            return False
+        waiting.drop_later(self._needed)
+        return True
+
+    def _move_positions(self) -> None:
+        """Go on at the beginning of each partition that does not have its position any more."""
+        partitions = list(self._reader.positions)
+
+        def bounds(reader: Any) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+            first = reader.beginning_offsets(partitions, timeout_ms=_ASK_S * 1000)
+            return first, reader.end_offsets(partitions, timeout_ms=_ASK_S * 1000)
+
+        beginnings, ends = self._reader.ask(bounds, f"where {self._topic} begins and ends", _ANSWER_S)
+        for partition, position in dict(self._reader.positions).items():
+            if position > ends[partition]:
+                raise StateError(
+                    f"{self._topic} ends at {ends[partition]} in partition {partition.partition}, answers up to "
+                    f"{position} were there: it lost records or was created again; restore it"
+                )
+            self._reader.seek(partition, max(position, beginnings[partition]))
+        self._moved = True
+
+    def _require_needed(self) -> None:
+        """Raise StateError if a partition was read to its end, and has later answers than the one that is needed."""
+        if self._needed <= self._done:
+            return
+        for index, waiting in enumerate(self._waiting):
+            partition = TopicPartition(self._topic, index)
+            position = self._reader.positions[partition]
+            is_at_end = position >= self._reader.known_end(partition, position)
+            if is_at_end and self._needed not in waiting.complete and max(waiting.complete, default=-1) > self._needed:
+                raise StateError(
+                    f"{self._topic} does not have the answer of shard {index + 1}/{self._shards} to message "
+                    f"{self._needed} of the log any more: continue from a copy of the --state of another resolver, or "
+                    "give the topic a longer retention and let the shards answer again (`serve --steps shard "
+                    "--answer-all`)"
+                )
 
     def _take(self, record: ConsumerRecord) -> None:
         part = decode_answer_part(record.value)
