@@ -58,11 +58,11 @@ def restore_shard(
         return None
     if stored is not None:
         _require_shard(stored, number, local)
-    sequence = -1 if stored is None else stored.sequence
-    local.names.begin(log_id, sequence, page_name_reader(log, stop, lambda at: shard.holds(at)))
     local.pages.begin(stored)
     state = None if stored is None else shard_state(stored.state.replica)
     shard = Shard(number, local.names, entries=local.pages.entries, state=state)
+    sequence = -1 if stored is None else stored.sequence
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, shard.holds))
     log.seek(shard.offset + 1)
     written = {} if stored is None else stored.state.written
     tail = "" if stored is None else stored.tail
@@ -104,8 +104,6 @@ def restore_resolver(
         raise ForeignStateError(
             f"{local.folder} has the state of another step than a resolver: give a folder of its own"
         )
-    sequence = -1 if stored is None else stored.sequence
-    local.names.begin(log_id, sequence, page_name_reader(log, stop, lambda at: replica.holds(at)))
     local.pages.begin(stored)
     names = AnsweredNames(local.names)
 
@@ -116,6 +114,8 @@ def restore_resolver(
 
     state = None if stored is None else stored.state.replica
     replica = Replica(names, state=state, candidates=candidates)
+    sequence = -1 if stored is None else stored.sequence
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, replica.holds))
     outcomes = PendingOutcomes(topic=topics.pages)
     positions: dict[int, int] = {}
     if stored is not None:
