@@ -20,7 +20,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Partiti
 from dedup_service.runtime.kafka.messages.shard_messages import decode_answer_part
 from dedup_service.runtime.kafka.shards.shard_step import RestoredShard
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
-from dedup_service.runtime.kafka.state.deciding_store import StoredSnapshot
+from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, page_name_reader, usable_snapshot
@@ -58,15 +58,27 @@ def restore_shard(
         return None
     if stored is not None:
         _require_shard(stored, number, local)
-    local.pages.begin(stored)
-    state = None if stored is None else shard_state(stored.state.replica)
-    shard = Shard(number, local.names, entries=local.pages.entries, state=state)
+    try:
+        shard = _opened(number, local, stored)
+    except UNUSABLE as error:
+        if stored is None:
+            raise
+        local.pages.ignore(str(error))
+        stored = None
+        shard = _opened(number, local, stored)
     sequence = -1 if stored is None else stored.sequence
     local.names.begin(log_id, sequence, page_name_reader(log, stop, shard.holds))
     log.seek(shard.offset + 1)
     written = {} if stored is None else stored.state.written
     tail = "" if stored is None else stored.tail
     return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
+
+
+def _opened(number: ShardNumber, local: LocalState, stored: StoredSnapshot | None) -> Shard:
+    """Return a shard as a snapshot has it; None: before the first message."""
+    local.pages.begin(stored)
+    state = None if stored is None else shard_state(stored.state.replica)
+    return Shard(number, local.names, entries=local.pages.entries, state=state)
 
 
 class RestoredResolver:
@@ -158,6 +170,6 @@ def _require_shard(stored: StoredSnapshot, number: ShardNumber, local: LocalStat
         raise ForeignStateError(f"{local.folder} has the state of no shard: give shard {number} a folder of its own")
     if found != number:
         raise ConfigurationError(
-            f"{local.folder} has shard {found}, not {number}: give the folder of that shard, or make one with "
-            "`twinsieve shard copy`"
+            f"{local.folder} has shard {found}, not {number}: give the folder of that shard, or an empty one, which is "
+            "filled from the log"
         )

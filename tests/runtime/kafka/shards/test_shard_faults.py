@@ -1,13 +1,17 @@
 """The step of a shard, with topics in memory."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from benchmarks.sharded_run import ShardedRun, messages_of, parts_of
+import pytest
+
+from benchmarks.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 from dedup_service.core.log_records import (
     LogRecord,
     PageRecord,
@@ -118,8 +122,8 @@ class Log(Reader):
         return next((record for record in self._records if record.offset >= offset), None)
 
 
-def test_names_that_are_lost_are_read_from_the_log_without_those_of_others(tmp_path: Path) -> None:
-    """A name that is missing is read again, and none of a page that was taken down, or is of another shard."""
+def log_with_a_retraction() -> tuple[Policy, list[LoggedMessage]]:
+    """Forty pages in messages of eight; the first page is retracted."""
     policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=8))
     crawl = Crawl(1, 200)
     pages = [crawl.page() for _ in range(40)]
@@ -129,35 +133,67 @@ def test_names_that_are_lost_are_read_from_the_log_without_those_of_others(tmp_p
         batches.append([PageRecord(Source("pages", 0, at), page, SPACE) for at, page in some])
         if first == 0:
             batches.append([RetractionRecord(pages[0].page.canonical_url, "taken down")])
-    messages = messages_of(batches)
-    resolved = ShardedRun(2)
+    return policy, messages_of(batches)
+
+
+NUMBER = ShardNumber(1, 2)
+
+
+def snapshot_of(messages: Sequence[LoggedMessage], folder: Path) -> None:
+    """Let a folder have the snapshot of a shard at the end of a log."""
+    resolved = ShardedRun(NUMBER.of)
     list(resolved.decide(messages))
-    log = Log([Read(message.offset, message.value) for message in messages], 1000)
-    number = ShardNumber(1, 2)
     outcomes = [decode_outcome(value)[1] for value in resolved.outcomes]
-    with LocalState.open(tmp_path / "shard") as local:
+    with LocalState.open(folder) as local:
         local.names.begin("a-log", -1, lambda _at: {})
         local.pages.begin(None)
-        shard = Shard(number, local.names, entries=local.pages.entries)
+        shard = Shard(NUMBER, local.names, entries=local.pages.entries)
         for message, outcome in zip(messages, outcomes, strict=True):
             shard.begin(message.offset, parts_of(message))
             shard.answer()
             shard.learn(outcome)
         local.take_snapshot(ShardReplica(shard), PendingOutcomes(), tail_of(messages[-1].value))
+
+
+def restored_from(local: LocalState, policy: Policy, messages: Sequence[LoggedMessage]) -> Shard:
+    """Restore the shard of a folder."""
+    log: Any = Log([Read(message.offset, message.value) for message in messages], 1000)
+    stop = threading.Event()
+    restored = restore_shard(NUMBER, local, log, "a-log", policy, Topics(""), answered=-1, stop=stop)
+    assert restored is not None
+    return restored.shard
+
+
+@pytest.mark.parametrize("damage", ["short", "altered"])
+def test_a_damaged_file_lets_a_shard_begin_with_the_log_again(tmp_path: Path, damage: str) -> None:
+    """Whichever file of the kept pages is damaged, the shard starts: from the snapshot, or with an empty folder."""
+    policy, messages = log_with_a_retraction()
+    snapshot_of(messages, tmp_path / "whole")
+    files = [path.name for path in (tmp_path / "whole" / "pages").iterdir()]
+    assert len(files) > 2
+    offsets: set[int] = set()
+    for name in files:
+        folder = tmp_path / f"{name}.damaged"
+        shutil.copytree(tmp_path / "whole", folder)
+        content = (folder / "pages" / name).read_bytes()
+        half = len(content) // 2
+        altered = (
+            content[:half] if damage == "short" else content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+        )
+        (folder / "pages" / name).write_bytes(altered)
+        with LocalState.open(folder) as local:
+            offsets.add(restored_from(local, policy, messages).offset)
+    assert -1 in offsets
+
+
+def test_names_that_are_lost_are_read_from_the_log_without_those_of_others(tmp_path: Path) -> None:
+    """A name that is missing is read again, and none of a page that was taken down, or is of another shard."""
+    policy, messages = log_with_a_retraction()
+    snapshot_of(messages, tmp_path / "shard")
     (tmp_path / "shard" / "names.sqlite").unlink()
     with LocalState.open(tmp_path / "shard") as local:
-        restored = restore_shard(
-            number,
-            local,
-            log,  # type: ignore[arg-type]
-            "a-log",
-            policy,
-            Topics(""),
-            answered=-1,
-            stop=threading.Event(),
-        )
-        assert restored is not None
-        held = [at for at in range(sequence_at(2), sequence_at(2, 8)) if restored.shard.holds(at)]
+        shard = restored_from(local, policy, messages)
+        held = [at for at in range(sequence_at(2), sequence_at(2, 8)) if shard.holds(at)]
         assert len(held) >= 2
         local.names.name(held[0])
         local.names.flush()
