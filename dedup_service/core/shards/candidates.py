@@ -113,7 +113,10 @@ class ShardCandidates:
                 self._record += [_named(entry) for entry in answer.record.entries.entries()]
         self._record.sort(key=lambda entry: entry.sequence)
         self._message_first = self._ordinal + 1
-        self._expires |= any(not answer.is_all or len(answer.oldest) for answer in answers)
+        if self._batches:
+            self._expires = any(not answer.is_all or len(answer.oldest) for answer in answers)
+            if not self._expires:  # what was listed is not needed, and would grow
+                self._oldest = _Oldest(np.empty(0, OLDEST), -1, -1)
         if any(len(answer.oldest) for answer in answers):
             pages = sum(len(batch[0].looked_at) for batch in self._batches)
             gone = self._gone.keys() | self._unsettled_gone.keys()

@@ -201,6 +201,10 @@ class Shard:
         """The entries; None before there is a policy."""
         return self._entries
 
+    def holds(self, sequence: int) -> bool:
+        """Whether the page at `sequence` has an entry here."""
+        return self._held(sequence) is not None
+
     @property
     def first_sequence(self) -> int | None:
         """Sequence of the earliest settled entry, None if there is none."""

@@ -5,9 +5,7 @@ and a resolver answers. They go on from the snapshot as if they had never stoppe
 """
 
 import threading
-from collections.abc import Callable
 from contextlib import closing
-from typing import TypeVar
 
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.replica import Replica
@@ -30,8 +28,6 @@ from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
 from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["RestoredResolver", "answered_to", "restore_resolver", "restore_shard"]
-
-T = TypeVar("T")
 
 _FETCH_BYTES = 1 << 20
 _ANSWER_S = 30.0
@@ -62,19 +58,27 @@ def restore_shard(
         return None
     if stored is not None:
         _require_shard(stored, number, local)
-    reader = page_name_reader(log, stop, lambda _at: True)
+    try:
+        shard = _opened(number, local, stored)
+    except UNUSABLE as error:
+        if stored is None:
+            raise
+        local.pages.ignore(str(error))
+        stored = None
+        shard = _opened(number, local, stored)
+    sequence = -1 if stored is None else stored.sequence
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, shard.holds))
+    log.seek(shard.offset + 1)
+    written = {} if stored is None else stored.state.written
+    tail = "" if stored is None else stored.tail
+    return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
 
-    def restored(stored: StoredSnapshot | None) -> RestoredShard:
-        local.names.begin(log_id, -1 if stored is None else stored.sequence, reader)
-        local.pages.begin(stored)
-        state = None if stored is None else shard_state(stored.state.replica)
-        shard = Shard(number, local.names, entries=local.pages.entries, state=state)
-        log.seek(shard.offset + 1)
-        written = {} if stored is None else stored.state.written
-        tail = "" if stored is None else stored.tail
-        return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
 
-    return _usable(local, stored, restored)
+def _opened(number: ShardNumber, local: LocalState, stored: StoredSnapshot | None) -> Shard:
+    """Return a shard as a snapshot has it; None: before the first message."""
+    local.pages.begin(stored)
+    state = None if stored is None else shard_state(stored.state.replica)
+    return Shard(number, local.names, entries=local.pages.entries, state=state)
 
 
 class RestoredResolver:
@@ -113,14 +117,13 @@ def restore_resolver(
         raise ForeignStateError(
             f"{local.folder} has the state of another step than a resolver: give a folder of its own"
         )
-    reader = page_name_reader(log, stop, lambda _at: True)
-
-    def restored(stored: StoredSnapshot | None) -> RestoredResolver:
-        local.names.begin(log_id, -1 if stored is None else stored.sequence, reader)
-        local.pages.begin(stored)
-        return _resolver_of(shards, local, log, log_id, stored, written, topics)
-
-    return _usable(local, stored, restored)
+    try:
+        return _resolver_of(shards, local, log, log_id, stored, written, topics, stop)
+    except UNUSABLE as error:
+        if stored is None:
+            raise
+        local.pages.ignore(str(error))
+        return _resolver_of(shards, local, log, log_id, None, written, topics, stop)
 
 
 def _resolver_of(
@@ -131,8 +134,10 @@ def _resolver_of(
     stored: StoredSnapshot | None,
     written: dict[tuple[str, int], int],
     topics: Topics,
+    stop: threading.Event,
 ) -> RestoredResolver:
     """Return the resolver that a snapshot has, one at the beginning of the log for None."""
+    local.pages.begin(stored)
     names = AnsweredNames(local.names)
 
     def candidates(policy: Policy, state: DeciderState) -> ShardCandidates:
@@ -142,6 +147,8 @@ def _resolver_of(
 
     state = None if stored is None else stored.state.replica
     replica = Replica(names, state=state, candidates=candidates)
+    sequence = -1 if stored is None else stored.sequence
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, replica.holds))
     outcomes = PendingOutcomes(topic=topics.pages)
     positions: dict[int, int] | None = {}
     if stored is not None:
@@ -179,23 +186,12 @@ def answered_to(connection: Connection, topic: str, number: ShardNumber, log_id:
         return last
 
 
-def _usable(local: LocalState, stored: StoredSnapshot | None, restored: Callable[[StoredSnapshot | None], T]) -> T:
-    """Return what is restored from a snapshot, or, if it turns out to be damaged, with a warning, from none."""
-    try:
-        return restored(stored)
-    except UNUSABLE as error:
-        if stored is None:
-            raise
-        local.pages.ignore(str(error))
-    return restored(None)
-
-
 def _require_shard(stored: StoredSnapshot, number: ShardNumber, local: LocalState) -> None:
     found = number_in(stored.state.replica)
     if found is None:
         raise ForeignStateError(f"{local.folder} has the state of no shard: give shard {number} a folder of its own")
     if found != number:
         raise ConfigurationError(
-            f"{local.folder} has shard {found}, not {number}: give the folder of that shard, or make one with "
-            "`twinsieve shard copy`"
+            f"{local.folder} has shard {found}, not {number}: give the folder of that shard, or an empty one, which is "
+            "filled from the log"
         )

@@ -1,0 +1,39 @@
+"""Shards and a resolver in unusual states."""
+
+from dataclasses import replace
+
+from benchmarks.sharded_run import ShardedRun, decided_alone, messages_of
+from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
+from dedup_service.core.rules.keep import Keep
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.verdict import Action
+from tests.core.decision.generated import Crawl
+from tests.core.shards.test_shards import SPACE
+
+
+def test_a_resolver_lists_no_entries_once_bounds_of_expiry_were_lifted() -> None:
+    """What expires next is forgotten with the bounds, and known again when they come back."""
+    keep, lifted = (
+        Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=8), bounds)
+        for bounds in (Keep(max_pages=20), Keep())
+    )
+    crawl, offset = Crawl(3, 400), 0
+    batches: list[list[LogRecord]] = [[PolicyRecord(keep, initial=True, log="a-log")]]
+    for policy in (None, lifted, keep):
+        if policy is not None:
+            batches.append([PolicyRecord(replace(policy))])
+        for _ in range(12):
+            batches.append([PageRecord(Source("pages", 0, offset + at), crawl.page(), SPACE) for at in range(8)])
+            offset += 8
+    messages = messages_of(batches)
+    sizes: list[int] = []
+    run, outcomes = ShardedRun(2), []
+    for message in messages:
+        outcomes += run.follow([message])
+        candidates = run.answered.candidates
+        assert candidates is not None
+        sizes.append(len(candidates.state()))
+    assert outcomes == decided_alone(messages)
+    assert max(sizes[16:25]) < min(sizes[8:13])
+    assert run.replica.expired["count"] > 60
