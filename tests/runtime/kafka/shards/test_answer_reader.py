@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,7 +21,7 @@ PARTITION = TopicPartition("candidates", 0)
 class Topic:
     """A topic in memory with one partition; records come one at a time. begins: its first offset."""
 
-    values: list[bytes] = []
+    values: ClassVar[list[bytes]] = []
     begins = 0
 
     def __init__(self, *_arguments: Any) -> None:
