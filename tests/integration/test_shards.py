@@ -60,6 +60,12 @@ def publish(broker: Broker, topics: Topics, sent: list[Sent]) -> None:
     append(broker.connection, topics.pages, [Message(topics.pages, one.value, one.key, one.headers) for one in sent])
 
 
+def delete_answers(broker: Broker, topics: Topics) -> None:
+    """Delete the answers of the first shard, as retention does."""
+    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
+        admin.delete_records({TopicPartition(topics.candidates, 0): -1})  # all there are
+
+
 def test_shards_with_replicas_give_each_page_its_verdict_once_through_kills_and_a_lost_folder(
     broker: Broker, sharded: Topics, start: Start, tmp_path: Path
 ) -> None:
@@ -118,9 +124,7 @@ def test_more_shards_go_on_where_older_answers_were_deleted(broker: Broker, shar
     publish(broker, sharded, sent[:150])
     await_answers(broker, sharded, 150)
     resolver.end(signal.SIGTERM)
-    answers = TopicPartition(sharded.candidates, 0)
-    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
-        admin.delete_records({answers: -1})  # all there are
+    delete_answers(broker, sharded)
     start("resolver", "--steps", "decide", "--shards", "2")
     for name, number in (("first", "1/2"), ("second", "2/2")):
         start(name, "--steps", "shard", "--shard", number)
@@ -143,3 +147,24 @@ def test_replicas_that_answer_differently_stop_the_resolver(broker: Broker, shar
     append(broker.connection, sharded.candidates, [Message(sharded.candidates, value, partition=0) for value in values])
     assert resolver.process.wait(60) == 1
     assert f"two replicas of shard 1/1 give different answers to message {last.offset}" in resolver.log.read_text()
+
+
+def test_answers_that_were_lost_are_given_again(broker: Broker, sharded: Topics, start: Start, tmp_path: Path) -> None:
+    """Without its folder, and after `candidates` lost what it had, a resolver waits until the shards answer again."""
+    sent = list(stream(10, 300))
+    resolver = start("resolver", "--steps", "decide", "--shards", "1")
+    start("fingerprints", "--steps", "fingerprint")
+    shard = start("one", "--steps", "shard", "--shard", "1/1")
+    publish(broker, sharded, sent[:150])
+    await_answers(broker, sharded, 150)
+    for process, name in ((resolver, "resolver"), (shard, "one")):
+        kill(process)
+        shutil.rmtree(tmp_path / name)
+    delete_answers(broker, sharded)
+    resolver = start("resolver", "--steps", "decide", "--shards", "1")
+    publish(broker, sharded, sent[150:])
+    resolver.wait_for(lambda: "shard 1/1 has not answered" in resolver.get("/readyz")[1])
+    start("one", "--steps", "shard", "--shard", "1/1", "--answer-all")
+    await_answers(broker, sharded, len(sent))
+    assert check(broker.bootstrap, sharded, sent).complaints == []
+    assert "--answer-all" in resolver.log.read_text()

@@ -8,8 +8,11 @@ latest messages are kept for that, within a bound.
 
 Memory: shards are at most a window ahead of the resolver, so that many answers wait. A partition that has more than
 its share is paused.
+
+Answers that are needed and were deleted, by retention, may be given again: they come behind later ones then.
 """
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -24,6 +27,8 @@ from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPart
 from dedup_service.runtime.kafka.messages.shard_messages import AnswerPart, decode_answer, decode_answer_part
 
 __all__ = ["AnswerReader"]
+
+_LOG = logging.getLogger(__name__)
 
 _FETCH_BYTES = 8 << 20
 _AT_ONCE = 500
@@ -54,6 +59,12 @@ class _Waiting:
         if len(parts) == part.parts:
             self.complete[part.offset] = part.parts
         return True
+
+    def clear(self) -> None:
+        """Drop all answers."""
+        self.parts.clear()
+        self.complete.clear()
+        self.size_bytes = 0
 
     def drop(self, offset: int) -> None:
         """Drop the answers up to an offset of the log."""
@@ -91,34 +102,27 @@ class AnswerReader:
         self.compared = 0
         """Parts that replicas have answered alike."""
         self._reader = AssignedConsumer(connection, _FETCH_BYTES, topic)
-        partitions = [TopicPartition(topic, index) for index in range(shards)]
-        if positions is None:
-            self._reader.assign(self._beginnings(partitions))
-        else:
-            self._reader.assign({partition: positions.get(partition.partition, 0) for partition in partitions})
+        try:
+            self._reader.assign(self._begin(positions))
+        except BaseException:
+            self._reader.close()
+            raise
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the answers that wait."""
         return sum(waiting.size_bytes for waiting in self._waiting)
 
-    def poll(self, timeout_s: float) -> int:
-        """Read answers; return how many messages came.
+    def poll(self, timeout_s: float, next_message: int | None = None) -> int:
+        """Read answers; return how many messages came. next_message: of the log, whose answers are taken next.
 
         AnswersDifferError if replicas differ; StateError for answers of another log, and if answers that are needed
         were deleted.
         """
-        share = _MAX_WAITING_BYTES // self._shards
-        full = [index for index, waiting in enumerate(self._waiting) if waiting.size_bytes > share]
-        paused = [TopicPartition(self._topic, index) for index in full if self._waiting[index].complete]
         try:
-            records = self._reader.poll(timeout_s, _AT_ONCE, paused) or []
+            records = self._reader.poll(timeout_s, _AT_ONCE, self._full(next_message)) or []
         except POSITION_LOST as error:
-            raise StateError(
-                f"{self._topic} does not have the answers behind message {self._done} of the log any more: continue "
-                "from a copy of the --state of another resolver, or give the topic a longer retention and let the "
-                "shards answer again (`serve --steps shard --answer-all`)"
-            ) from error
+            raise StateError(self._lost()) from error
         for record in records:
             self._take(record)
         return len(records)
@@ -157,11 +161,39 @@ class AnswerReader:
         """Close the connection."""
         self._reader.close()
 
-    def _beginnings(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._reader.ask(
+    def _full(self, next_message: int | None) -> list[TopicPartition]:
+        """Return the partitions that have more than their share, and what is needed next."""
+        full = []
+        for index, waiting in enumerate(self._waiting):
+            if waiting.size_bytes <= _MAX_WAITING_BYTES // self._shards or not waiting.complete:
+                continue
+            if next_message is None or next_message in waiting.complete:
+                full.append(TopicPartition(self._topic, index))
+            elif next_message not in waiting.parts:  # it was lost: who answers to it again answers to all later ones
+                waiting.clear()
+        return full
+
+    def _begin(self, positions: Mapping[int, int] | None) -> dict[TopicPartition, int]:
+        """Return where to begin in each partition: at its position, or where it begins if that is gone."""
+        partitions = [TopicPartition(self._topic, index) for index in range(self._shards)]
+        begins = self._reader.ask(
             lambda reader: dict(reader.beginning_offsets(partitions, timeout_ms=_ASK_S * 1000)),
             f"where {self._topic} begins",
             _ANSWER_S,
+        )
+        if positions is None:
+            return begins
+        wanted = {partition: positions.get(partition.partition, 0) for partition in partitions}
+        if any(begins[partition] > at for partition, at in wanted.items()):
+            _LOG.warning("%s", self._lost())
+        return {partition: max(at, begins[partition]) for partition, at in wanted.items()}
+
+    def _lost(self) -> str:
+        return (
+            f"{self._topic} does not have all answers behind message {self._done} of the log any more: continue from a "
+            "copy of the --state of another resolver, or let the shards answer again (`serve --steps shard "
+            "--answer-all`, with an empty --state if theirs is of a later message), and give the topic a longer "
+            "retention"
         )
 
     def _take(self, record: ConsumerRecord) -> None:

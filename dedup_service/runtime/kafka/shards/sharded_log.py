@@ -78,9 +78,10 @@ class ShardedLog:
         """Return the next messages that all shards have answered to, at most `most`; [] if there are none yet."""
         if len(self._messages) < _READ_AHEAD:
             self._messages += self._log.poll(0.0 if self._messages else timeout_s, _READ_AHEAD)
-        self.answers.poll(0.0)
-        if self._messages and not self.answers.has(self._messages[0].offset):
-            self.answers.poll(timeout_s)
+        following = self._messages[0].offset if self._messages else None
+        self.answers.poll(0.0, following)
+        if following is not None and not self.answers.has(following):
+            self.answers.poll(timeout_s, following)
         ready: list[ConsumerRecord] = []
         while self._messages and len(ready) < most and self.answers.has(self._messages[0].offset):
             ready.append(self._messages.popleft())
