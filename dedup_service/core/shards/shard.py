@@ -507,13 +507,17 @@ class Shard:
         return oldest, len(rows) < wanted
 
 
+_NO_PAGES = PageColumns.of_entries([])
+"""Of all messages without own pages: of an operator's records there may be a million that wait for their outcome."""
+
+
 def _joined(columns: Sequence[PageColumns]) -> PageColumns:
     """Return the pages of several batches together."""
+    if not any(map(len, columns)):
+        return _NO_PAGES
     if len(columns) == 1:
         return columns[0]
     rows = [part.rows for part in columns]
     packed = [packed for part in columns for packed in part.packed]
     keys = [keys for part in columns for keys in part.keys]
-    if not rows:
-        return PageColumns.of_entries([])
     return PageColumns.of_rows(np.concatenate(rows), packed, keys)

@@ -1,15 +1,18 @@
 """Shards and a resolver in unusual states."""
 
+import tracemalloc
 from dataclasses import replace
 
-from benchmarks.sharded_run import ShardedRun, decided_alone, messages_of
-from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
+from benchmarks.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
+from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RetractionRecord, Source
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
 from tests.core.decision.generated import Crawl
 from tests.core.shards.test_shards import SPACE
+from tests.page_names import NamesInMemory
 
 
 def test_a_resolver_lists_no_entries_once_bounds_of_expiry_were_lifted() -> None:
@@ -37,3 +40,22 @@ def test_a_resolver_lists_no_entries_once_bounds_of_expiry_were_lifted() -> None
     assert outcomes == decided_alone(messages)
     assert max(sizes[16:25]) < min(sizes[8:13])
     assert run.replica.expired["count"] > 60
+
+
+def test_records_of_operators_that_wait_for_their_outcome_take_little_memory() -> None:
+    """A shard answers to a million retractions in a row without an outcome: each takes some hundred bytes at most."""
+    policy = Policy(rule_for(), Action.FLAG, SPACE)
+    retractions = [[RetractionRecord(f"https://a.example/{number}", "gone")] for number in range(500)]
+    messages = messages_of([[PolicyRecord(policy, initial=True, log="a-log")], *retractions])
+    shard = Shard(ShardNumber(1, 1), NamesInMemory())
+    tracemalloc.start()
+    try:
+        for number, message in enumerate(messages):
+            shard.begin(message.offset, parts_of(message))
+            shard.answer()
+            if number == 100:
+                before, _ = tracemalloc.get_traced_memory()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 400 * 800
