@@ -40,6 +40,7 @@ __all__ = ["AnsweredNames", "AnswersDifferError", "ShardCandidates", "differing"
 
 _MAX_EQUAL = 64
 _OLDEST_AHEAD = 160
+_OLDEST_LOADED = 512
 
 
 class AnswersDifferError(StateError):
@@ -251,7 +252,7 @@ class ShardCandidates:
         """Return the earliest live entry, None if there is none; of a settled one, no more than its place."""
         oldest = self._oldest.first()
         if oldest is None:
-            return self._window.earliest()
+            return self._window.earliest() if self._oldest.is_all else None
         sequence, ordinal = oldest
         return Entry(sequence, None, None, None, 0, indexed=False, ordinal=ordinal, settled=True, row=sequence)
 
@@ -382,54 +383,82 @@ class _Oldest:
     """The earliest settled entries of all shards, in order, as far as they are listed.
 
     listed: OLDEST[n]. bound: the last sequence up to which they are all; -1: they are all. listed_to: ordinal up to
-    which entries were settled in the shards when these listed them.
+    which entries were settled in the shards when these listed them. Where those that are listed are used up, there is
+    no earliest until the next list: then entries expire later, and the order stays.
     """
 
     def __init__(self, listed: npt.NDArray[Any], bound: int, listed_to: int) -> None:
-        self._listed: list[tuple[int, int]] = listed.tolist()
+        self._listed, self._later = listed, list[npt.NDArray[Any]]()
         self._next, self._bound, self._listed_to = 0, bound, listed_to
+        self._ahead: deque[tuple[int, int]] = deque()
         self._removed: set[int] = set()
+
+    @property
+    def is_all(self) -> bool:
+        """Whether there are no others than those that are listed."""
+        return self._bound < 0
 
     def first(self) -> tuple[int, int] | None:
         """Return sequence and ordinal of the earliest one, or None."""
-        return next(iter(self.ahead(1)), None)
+        while True:
+            while self._ahead and self._ahead[0][0] in self._removed:
+                self._removed.discard(self._ahead.popleft()[0])
+            if self._ahead:
+                return self._ahead[0]
+            if not self._load():
+                return None
 
     def ahead(self, count: int) -> list[tuple[int, int]]:
-        """Return the earliest ones, so many or all there are; StateError if none is left of those that are listed."""
-        while self._next < len(self._listed) and self._listed[self._next][0] in self._removed:
-            self._removed.discard(self._listed[self._next][0])
-            self._next += 1
-        found: list[tuple[int, int]] = []
-        for pair in islice(self._listed, self._next, None):
-            if len(found) == count or 0 <= self._bound < pair[0]:
-                break
-            if pair[0] not in self._removed:
-                found.append(pair)
-        if not found and self._bound >= 0:
-            raise StateError("more entries expire than the shards have listed")
-        return found
+        """Return the earliest ones, so many or all there are."""
+        self.first()
+        while True:
+            some = islice(self._ahead, count + len(self._removed))
+            found = [pair for pair in some if pair[0] not in self._removed]
+            if len(found) >= count or not self._load():
+                return found[:count]
 
     def remove(self, sequence: int) -> None:
         """Remove one of them, if it is listed."""
-        if self._next < len(self._listed) and sequence >= self._listed[self._next][0]:
+        if not self._ahead or sequence >= self._ahead[0][0]:
             self._removed.add(sequence)
 
     def extend(self, rows: npt.NDArray[Any]) -> None:
         """Append entries that were settled, and come after all others. rows: ROW[n]."""
+        if not self.is_all:  # they are behind the bound, and the next list has them
+            return
         later = rows[rows["ordinal"].astype(np.int64) > self._listed_to]
-        self._listed += zip(later["sequence"].tolist(), later["ordinal"].tolist(), strict=True)
+        added = np.empty(len(later), OLDEST)
+        added["sequence"], added["ordinal"] = later["sequence"], later["ordinal"]
+        self._later.append(added)
 
     def replace(self, answers: Sequence[MessageAnswer], gone: Collection[int], listed_to: int) -> None:
         """Take the lists of all shards in place of what was known."""
-        self._listed = sorted(pair for answer in answers for pair in answer.oldest.tolist() if pair[0] not in gone)
+        listed = np.concatenate([answer.oldest for answer in answers])
+        listed = listed[~np.isin(listed["sequence"], np.fromiter(gone, np.int64, len(gone)))]
         ends = [int(answer.oldest["sequence"][-1]) for answer in answers if not answer.is_all]
-        self._next, self._removed = 0, set()
+        self._listed, self._later, self._next = np.sort(listed, order="sequence"), [], 0
+        self._ahead.clear()
+        self._removed.clear()
         self._bound, self._listed_to = min(ends, default=-1), listed_to
 
     def state(self) -> tuple[bytes, int, int]:
         """Return what is left, as OLDEST, with bound and listed_to."""
-        left = [pair for pair in self._listed[self._next :] if pair[0] not in self._removed]
-        return np.array(left, OLDEST).tobytes(), self._bound, self._listed_to
+        left = np.concatenate([np.array(self._ahead, OLDEST), self._listed[self._next :], *self._later])
+        left = left[~np.isin(left["sequence"], np.fromiter(self._removed, np.int64, len(self._removed)))]
+        return left.tobytes(), self._bound, self._listed_to
+
+    def _load(self) -> bool:
+        """Take more of those that are listed; return whether there were any."""
+        if self._next == len(self._listed):
+            if not self._later:
+                return False
+            self._listed, self._later, self._next = np.concatenate(self._later), [], 0
+        some = self._listed[self._next : self._next + _OLDEST_LOADED]
+        self._next += len(some)
+        if self._bound >= 0:
+            some = some[some["sequence"] <= self._bound]
+        self._ahead.extend(some.tolist())
+        return len(some) > 0
 
 
 class AnsweredNames:

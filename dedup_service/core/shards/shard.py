@@ -52,7 +52,7 @@ from dedup_service.core.url import url_hash
 
 __all__ = ["Shard", "ShardNumber", "ShardState", "UndecidedMessage"]
 
-OLDEST_EVERY = 1024
+OLDEST_EVERY = 8192
 """Pages after which a shard lists its earliest entries again, if any may expire."""
 
 
@@ -497,7 +497,7 @@ class Shard:
         """Return the earliest entries, as many as may expire before the next list, and whether they are all."""
         assert self._entries is not None
         assert self.policy is not None
-        wanted = (MAX_BEFORE_PAGE + 1) * (self.policy.layout.window + count + OLDEST_EVERY + self.policy.layout.window)
+        wanted = (MAX_BEFORE_PAGE + 2) * (self.policy.layout.window + count + OLDEST_EVERY + self.policy.layout.window)
         store = self._entries.store
         rows = store.first(-1, wanted)
         oldest = np.empty(len(rows), OLDEST)

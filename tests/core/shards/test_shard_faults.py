@@ -4,6 +4,7 @@ import tracemalloc
 from dataclasses import replace
 
 from benchmarks.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
+from dedup_service.core.decision.replica import Outcome
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RetractionRecord, Source
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
@@ -31,7 +32,7 @@ def test_a_resolver_lists_no_entries_once_bounds_of_expiry_were_lifted() -> None
             offset += 8
     messages = messages_of(batches)
     sizes: list[int] = []
-    run, outcomes = ShardedRun(2), []
+    run, outcomes = ShardedRun(2), list[Outcome]()
     for message in messages:
         outcomes += run.follow([message])
         candidates = run.answered.candidates

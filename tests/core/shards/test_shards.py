@@ -130,10 +130,10 @@ def test_more_entries_than_a_shard_lists_expire_in_their_order(
     monkeypatch.setattr(shard_module, "MAX_BEFORE_PAGE", 0)  # of a bound that never changes one entry a page expires
     monkeypatch.setattr(shard_module, "OLDEST_EVERY", 40)
     lengths: list[tuple[int, bool]] = []
-    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=16), Keep(max_pages=300))
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=16), Keep(max_pages=450))
     batches: list[list[LogRecord]] = [[PolicyRecord(policy, initial=True, log="a-log")]]
-    crawl, offset = Crawl(6, 900), 0
-    while offset < 900:
+    crawl, offset = Crawl(6, 1100), 0
+    while offset < 1100:
         records = [PageRecord(Source("pages", 0, offset + at), crawl.page(), SPACE) for at in range(9)]
         batches.append(list(records))
         offset += len(records)
