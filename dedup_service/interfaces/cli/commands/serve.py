@@ -90,7 +90,7 @@ WORK = (
     ),
     click.option(
         "--shards",
-        type=click.IntRange(1, 64),
+        type=click.Choice(["1", "2", "4", "8", "16", "32", "64"]),
         metavar="S",
         help="Decide with what S shards answer, instead of an index in this process. For --steps decide.",
     ),
@@ -224,7 +224,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         max_memory_bytes=options["max_memory"],
         outputs=OutputMode(options["outputs"]),
         shard=_shard_of(options),
-        resolved_shards=options["shards"],
+        resolved_shards=None if options["shards"] is None else int(options["shards"]),
         verify=options["verify"],
         answer_all=options["answer_all"],
     )

@@ -76,6 +76,10 @@ SHARD = ["--bootstrap", "a:1", "--state", "s", "--steps", "shard"]
         ([*SHARD, "--shard", "1/4", "--shards", "4"], "--shards is for --steps decide"),
         ([*SHARD, "--shard", "1/4", "--action", "drop"], "a shard takes the policy of the log"),
         ([*SHARD, "--shard", "1/4", "--max-memory", "1GB"], "--max-memory is not for shards"),
+        (
+            ["--bootstrap", "a:1", "--state", "s", "--steps", "decide", "--shards", "3"],
+            "'3' is not one of '1', '2', '4'",
+        ),
         (["--bootstrap", "a:1", "--state", "s", "--verify"], "--verify compares the answers of shards"),
         (["--bootstrap", "a:1", "--state", "s", "--answer-all"], "--answer-all is for --steps shard"),
         (["--bootstrap", "a:1"], "--state"),
