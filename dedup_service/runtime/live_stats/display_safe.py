@@ -34,7 +34,7 @@ def shown(text: str) -> str:
 
 def harmless(text: str) -> str:
     """Return `text` like `shown`, but not stripped: for pieces of a longer text."""
-    return _TAGS.sub("", _FORMATTING.sub("", _BLANK.sub(" ", text)))
+    return _BLANK.sub(" ", _TAGS.sub("", _FORMATTING.sub("", text)))  # first what may stand between two spaces
 
 
 def host_of(url: str) -> str:

@@ -51,7 +51,7 @@ class _StateFields(msgspec.Struct):
     host_text: bytes
     guards: GuardState | None
     expiry: _ExpiryFields = msgspec.field(default_factory=_ExpiryFields)
-    candidates: bytes = b""
+    candidates: bytes | msgspec.UnsetType = msgspec.UNSET
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -74,7 +74,7 @@ def encode_state(state: DeciderState) -> bytes:
             host_text=state.host_text,
             guards=state.guards,
             expiry=msgspec.convert(state.expiry, _ExpiryFields, from_attributes=True),
-            candidates=state.candidates,
+            candidates=state.candidates or msgspec.UNSET,
         )
     )
 
@@ -94,7 +94,7 @@ def decode_state(value: bytes) -> DeciderState:
             host_text=fields.host_text,
             guards=fields.guards,
             expiry=msgspec.convert(fields.expiry, ExpiryState, from_attributes=True),
-            candidates=fields.candidates,
+            candidates=fields.candidates or b"",
         )
     except (ValueError, RecursionError) as error:  # of msgspec, numpy and zip
         raise UnreadableStateError(f"its state cannot be read: {error}") from error

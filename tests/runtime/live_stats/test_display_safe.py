@@ -32,6 +32,7 @@ def test_no_control_or_formatting_character_is_left(text: str) -> None:
         ("\x1b[2J\x07bell", "[2J bell"),
         ("one\r\nSet-Cookie: a\u2028two", "one Set-Cookie: a two"),
         ("a\u200bb\ufeffc\U000e0041", "abc"),
+        ("0 \u00ad 0", "0 0"),
     ],
 )
 def test_examples(text: str, clean: str) -> None:

@@ -417,7 +417,7 @@ def correction_of(message: ConsumerRecord, record: LogRecord) -> Correction | No
 def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> None:
     """Raise ForeignLogError if `log`, the log of `topics`, has no record yet; raises as `require_whole`."""
     require_whole(connection, topics)
-    head = read_head(log)
+    head = read_head(log, earlier=True)
     if head.policy is None and head.others == 0:
         raise _not_begun(topics)
 

@@ -48,7 +48,7 @@ def create(connection: Connection, topics: Topics, layout: Layout | None = None)
     """
     with administration(connection) as admin:
         plans = plan_for(topics, layout or Layout(), admin.count_brokers())
-        names = (*topics.all, *topics.of_shards)
+        names = topics.all if layout is None or layout.slots is None else (*topics.all, *topics.of_shards)
         existing = {topic.name: topic for topic in admin.describe_topics(names, CHECKED_SETTINGS)}
         admin.create_topics([plan for plan in plans if plan.name not in existing])
     return [TopicCreation(plan, existing.get(plan.name)) for plan in plans]
