@@ -76,14 +76,14 @@ class UnitCosts:
         "pages a second of a shard",
         20_000,
         "pages/s",
-        "67,900 without a broker at 258,000 entries each (performance.md, Shards); not measured above",
+        "22,000 without a broker at 10^7 entries (performance.md, Shards); not measured above",
         _ESTIMATED,
     )
     resolver_rate: UnitCost = UnitCost(
         "pages a second of the resolver",
         15_000,
         "pages/s",
-        "36,700 without broker and outputs (performance.md, Shards)",
+        "38,500 without broker and outputs, 12,200 with all outputs (performance.md, Shards); several share these",
         _ESTIMATED,
     )
     candidates_page: UnitCost = UnitCost(

@@ -38,7 +38,7 @@ def test_the_tables_give_figures_with_their_constants(cli: Cli, monkeypatch: pyt
     (shard_rate,) = (line for line in out.splitlines() if line.lstrip().startswith("1e "))
     assert "pages a second of a shard" in shard_rate
     assert "20,000 pages/s" in shard_rate
-    assert "estimated: 67,900 without a broker" in shard_rate
+    assert "estimated: 22,000 without a broker" in shard_rate
 
 
 def test_constants_that_nothing_comes_from_are_left_out(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
