@@ -23,6 +23,7 @@ from typing import Any
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.shards.shard import ShardNumber, ShardState
 from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError
+from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
     UnreadableDecidingStateError,
@@ -113,7 +114,9 @@ def _opened(source: str, pages: Path) -> PageStore:
     """Return the store in a folder, read only."""
     store = None
     if (pages / MANIFEST).exists():
-        store = PageStore.open_read_only(pages, read_manifest(pages).label)
+        manifest = read_manifest(pages)
+        if manifest.extra or not (pages.parent / FolderKind.SERVICE.mark).exists():  # none before the first snapshot
+            store = PageStore.open_read_only(pages, manifest.label)
     if store is None:
         raise StateError(
             f"{source} has no snapshot of a shard: wait for its first one, or stop the shard, which takes one then"

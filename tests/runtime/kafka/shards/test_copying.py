@@ -290,6 +290,15 @@ def test_states_of_something_else_are_refused(tmp_path: Path) -> None:
         copy("1/4", tmp_path / "new", tmp_path / "service")
 
 
+def test_a_shard_before_its_first_snapshot_is_not_copied(tmp_path: Path) -> None:
+    """Its folder has a manifest, which says nothing yet; the error says to wait."""
+    messages, _, outcomes = log(1)
+    with opened("1/2", tmp_path / "one", messages) as shard:
+        shard.answer_to(5, outcomes)
+        with pytest.raises(StateError, match="has no snapshot of a shard"):
+            copy("1/4", tmp_path / "new", tmp_path / "one")
+
+
 def test_a_folder_with_anything_in_it_is_refused(halves: list[Path], tmp_path: Path) -> None:
     """A folder of a shard, somebody's file and a folder in use stay as they are."""
     new = tmp_path / "new"
