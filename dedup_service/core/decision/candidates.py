@@ -8,7 +8,7 @@ An entry lives in the window (`window`) for `layout.window` pages. Then it is se
 (`entry_store`), and all tables (`entry_tables`) get that row. Every source is complete within its definition:
 
 - equal texts: every entry with the same text hash, or, of a text long enough to speak for itself, with the
-  same body hash (the earliest `_MAX_EQUAL` of them);
+  same body hash (the earliest `MAX_EQUAL` of them);
 - block indexes: every entry within the radius of a channel, if the rule has one;
 - cells (`core.index.cell_index`): entries that share min-hash keys, if the rule uses keys. Cells change
   exactly `window` pages behind the log: a page is probed against the cells as they were after the outcome of
@@ -51,7 +51,16 @@ from dedup_service.core.index.cell_index import SIEVE_BYTES, CellAnswers
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["CandidateSizes", "Candidates", "Common", "LocalCandidates", "RemovedEntry", "none_common"]
+__all__ = [
+    "MAX_EQUAL",
+    "OLDEST_AHEAD",
+    "CandidateSizes",
+    "Candidates",
+    "Common",
+    "LocalCandidates",
+    "RemovedEntry",
+    "none_common",
+]
 
 Common = Callable[[], npt.NDArray[np.uint32]]
 """Returns sentences of a page, ascending: uint32[n]."""
@@ -62,13 +71,13 @@ def none_common() -> npt.NDArray[np.uint32]:
     return NONE_COMMON
 
 
-_MAX_EQUAL = 64
+MAX_EQUAL = 64
 """Entries with one text, at most: copies are not kept, so there are more only where pages were updated to it."""
 
 _MAX_UNSETTLED = 1024
 """Entries behind the window that wait until a page is probed, at most."""
 
-_OLDEST_AHEAD = 160
+OLDEST_AHEAD = 160
 """Entries that may expire in one run."""
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
@@ -305,7 +314,7 @@ class LocalCandidates:
         They have their effects then, but that the entries that expired are still to be removed.
         """
         probe, first = self._current_probe(), self._begun - self._first
-        oldest = [] if request.bounds is None else [entry.sequence for entry in self._oldest.ahead(_OLDEST_AHEAD)]
+        oldest = [] if request.bounds is None else [entry.sequence for entry in self._oldest.ahead(OLDEST_AHEAD)]
         window = self._window.for_run(self._layout.window, self._first)
         run = run_on(request, *probe.runs, window, first, np.array(oldest, np.int64), len(self))
         if run.pages:
@@ -340,8 +349,8 @@ class LocalCandidates:
     def equal_texts(self) -> list[Entry]:
         """Return the live entries with the same text as the page, the earliest of each hash, ascending."""
         probe = self._current_probe()
-        texts = self._equal(probe.texts(), "text_hash", _MAX_EQUAL)
-        bodies = self._equal(probe.bodies(), "body_hash", _MAX_EQUAL)
+        texts = self._equal(probe.texts(), "text_hash", MAX_EQUAL)
+        bodies = self._equal(probe.bodies(), "body_hash", MAX_EQUAL)
         found = {entry.sequence: entry for entry in (*texts, *bodies)}
         return [found[sequence] for sequence in sorted(found)] if found else []
 

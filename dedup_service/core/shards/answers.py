@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.candidates import LocalCandidates
+from dedup_service.core.decision.candidates import MAX_EQUAL, LocalCandidates
 from dedup_service.core.decision.entry_rows import BODY_DECIDES, ROW, TEXT_HASH, EntryRows, EvidenceSpans, indexed_by
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.decision.table_answers import (
@@ -53,9 +53,6 @@ Integers = npt.NDArray[np.int64]
 SPARE_IDENTICAL = 512
 """Entries with one fingerprint that a shard lists beside MAX_IDENTICAL: so many may be removed within a window."""
 
-_MAX_EQUAL = 64
-"""Entries with one text that the decider compares, at most."""
-
 HASH_KINDS = ("urls", "claims", "texts", "bodies", "targets")
 """Equal hashes: of the page's URL, of the one that it claims, of its text and body, and of the URL that a correction
 calls its original."""
@@ -69,7 +66,7 @@ OLDEST = np.dtype([("sequence", "<i8"), ("ordinal", "<i8")])
 
 def equal_limit(window: int) -> int:
     """Return how many entries with one hash a shard lists for a page. window: in pages."""
-    return _MAX_EQUAL + window
+    return MAX_EQUAL + window
 
 
 @dataclass(frozen=True, slots=True, eq=False)

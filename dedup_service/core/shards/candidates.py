@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.batch_probe import BatchProbe, Hashed
-from dedup_service.core.decision.candidates import Common, RemovedEntry, none_common
+from dedup_service.core.decision.candidates import MAX_EQUAL, OLDEST_AHEAD, Common, RemovedEntry, none_common
 from dedup_service.core.decision.decider import DeciderState, MutablePageNames
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries, HeldValues
@@ -38,9 +38,8 @@ from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
 
 __all__ = ["AnsweredNames", "AnswersDifferError", "ShardCandidates", "differing", "shards_in"]
 
-_MAX_EQUAL = 64
-_OLDEST_AHEAD = 160
 _OLDEST_LOADED = 512
+"""Entries that may expire next which are taken from a list at once."""
 
 
 class AnswersDifferError(StateError):
@@ -186,7 +185,7 @@ class ShardCandidates:
     def run_on(self, request: RunRequest) -> PageRun:
         """Decide the pages behind the present one as far as that depends on their candidates alone."""
         probe, first = self._current_probe(), self._begun - self._first
-        oldest = [] if request.bounds is None else [sequence for sequence, _ in self._oldest.ahead(_OLDEST_AHEAD)]
+        oldest = [] if request.bounds is None else [sequence for sequence, _ in self._oldest.ahead(OLDEST_AHEAD)]
         window = self._window.for_run(self._layout.window, self._first)
         run = run_on(request, *probe.runs, window, first, np.array(oldest, np.int64), len(self))
         if run.pages:
@@ -222,7 +221,7 @@ class ShardCandidates:
         found = {
             entry.sequence: entry
             for hashed in (probe.texts(), probe.bodies())
-            for entry in self._equal(hashed, _MAX_EQUAL)
+            for entry in self._equal(hashed, MAX_EQUAL)
         }
         return [found[sequence] for sequence in sorted(found)]
 

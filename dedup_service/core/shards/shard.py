@@ -14,7 +14,7 @@ without the shard, nor the shard without the resolver.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,7 +45,7 @@ from dedup_service.core.log_records import (
     UnwrittenRecord,
     sequence_at,
 )
-from dedup_service.core.record_columns import LogPart, RecordColumns
+from dedup_service.core.record_columns import LogPart, PagesInColumns, RecordColumns
 from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer, RecordAnswer, equal_limit, probe_shard
 from dedup_service.core.shards.outcomes import MessageOutcome
 from dedup_service.core.url import url_hash
@@ -246,7 +246,7 @@ class Shard:
         last = first + count - 1 - window if count else -1
         self._begun = _Begun(offset, first, batches, names, record, sequence, last)
 
-    def _decided(self, part: RecordColumns, first: int, offset: int) -> Any:
+    def _decided(self, part: RecordColumns, first: int, offset: int) -> Iterator[tuple[PagesInColumns, int]]:
         """Yield the pages that are decided together, with the ordinal of the first one."""
         if self.policy is None:
             raise StateError(f"the log has a page at {offset} before any policy, so twinsieve did not begin it")
