@@ -104,6 +104,7 @@ def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
     publish(broker, sharded, sent)
     resolver.wait_for(lambda: "shard 2/2 has not answered" in resolver.get("/readyz")[1])
     assert resolver.get("/readyz")[0] == 503
+    resolver.wait_for(lambda: any("shard 2/2 has not answered" in line["event"] for line in resolver.lines))
     assert "shard 1/2" not in resolver.get("/readyz")[1]
     assert read_all(broker.bootstrap, [sharded.verdicts])[sharded.verdicts] == []
     start("two", "--steps", "shard", "--shard", "2/2")

@@ -9,6 +9,7 @@ A shard without a snapshot reads the log and the outcomes from the beginning. Me
 to, of any replica, are then applied without one.
 """
 
+import logging
 import threading
 import time
 from collections import deque
@@ -23,9 +24,10 @@ from dedup_service.runtime.kafka.client.errors import AppendLostError
 from dedup_service.runtime.kafka.client.log_appender import LogAppender
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
-from dedup_service.runtime.kafka.client.retry import pause_after
+from dedup_service.runtime.kafka.client.retry import ThrottledWarning, pause_after
 from dedup_service.runtime.kafka.messages.log_record import log_parts, records_in
 from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, decode_outcome
+from dedup_service.runtime.kafka.shards.sharded_log import WARN_AFTER_S
 from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
@@ -34,6 +36,8 @@ from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["SHARD", "RestoredShard", "ShardStep"]
+
+_LOG = logging.getLogger(__name__)
 
 SHARD = "shard"
 
@@ -91,6 +95,7 @@ class ShardStep:
         self._failures = 0
         self._records = self._pages = 0
         self._waits_since: float | None = None
+        self._warning = ThrottledWarning(_LOG, f"shard {restored.shard.number} waits", after_s=WARN_AFTER_S)
         self._reported_at = 0.0
         self.ticked_at = time.monotonic()
 
@@ -156,10 +161,12 @@ class ShardStep:
                     self._learn()
                 if not self._shard.is_ready:
                     self._waits_since = self._waits_since or time.monotonic()
+                    self._warning.about(f"for the outcome of message {self._shard.next_outcome} of the log")
                     break
                 silent = message.offset <= self._answered_to
                 answer = self._shard.answer(silent=silent)
                 self._begun, self._tail, self._waits_since = False, tail_of(message.value), None
+                self._warning.over()
                 if not silent:
                     self._unsent += [
                         Message(self._topics.candidates, value, partition=self._shard.number.index - 1)

@@ -9,6 +9,7 @@ a window ahead at most. An outcome that is there again, after a restart or from 
 them, so appends need no transaction.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,16 +22,22 @@ from dedup_service.runtime.kafka.client.errors import AppendLostError
 from dedup_service.runtime.kafka.client.log_appender import LogAppender
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.client.retry import ThrottledWarning
 from dedup_service.runtime.kafka.messages.log_record import log_parts
 from dedup_service.runtime.kafka.messages.shard_messages import encode_outcome
 from dedup_service.runtime.kafka.shards.answer_reader import AnswerReader
 
-__all__ = ["ShardedLog"]
+__all__ = ["WARN_AFTER_S", "ShardedLog"]
+
+_LOG = logging.getLogger(__name__)
 
 _READ_AHEAD = 64
 """Messages of the log that wait for answers."""
 
 _PAUSE_S = 0.1
+
+WARN_AFTER_S = 5.0
+"""For which a shard or an outcome is waited for before that is logged: a batch takes far less."""
 
 
 class ShardedLog:
@@ -55,6 +62,7 @@ class ShardedLog:
         self._unsent: list[Message] = []
         self._waits_since: float | None = None
         self._waits_for = ""
+        self._warning = ThrottledWarning(_LOG, "deciding waits for shards", after_s=WARN_AFTER_S)
 
     @property
     def position(self) -> int:
@@ -122,6 +130,7 @@ class ShardedLog:
     def _note_missing(self, *, moved: bool) -> None:
         if moved or not self._messages:
             self._waits_since, self._waits_for = None, ""
+            self._warning.over()
             return
         missing = self.answers.missing(self._messages[0].offset)
         if not missing:
@@ -133,3 +142,4 @@ class ShardedLog:
         self._waits_for = (
             f"{shards} {', '.join(missing)} {have} not answered to message {self._messages[0].offset} of the log"
         )
+        self._warning.about(self._waits_for)
