@@ -1,7 +1,12 @@
 """Settings for the whole suite."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
+
+from tests.s3_server import running_s3
 
 # Compiled code loads on first use, so a deadline would measure the machine instead of the code.
 settings.register_profile("twinsieve", deadline=None, max_examples=100)
@@ -23,3 +28,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.broker)
         if PROGRAM_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.programs)
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """Start an S3 server on this machine, and let clients use it; return its address."""
+    with running_s3(tmp_path / "s3.log") as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield address

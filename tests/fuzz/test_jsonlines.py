@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.jsonlines import BrokenLines, JsonLine, PageJson, read_json_lines, read_lines
+from dedup_service.runtime.readers.jsonlines import JsonLine, PageJson, read_json_lines, read_lines
+from dedup_service.runtime.readers.record import BrokenInput
 from tests.fuzz.budget import within
 from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
@@ -59,7 +60,7 @@ def extracted(html: bytes | str, declared: str | None) -> Extraction:
     return Extraction(text=str(html), title=declared or "")
 
 
-def page_of(record: JsonLine | BrokenLines) -> Page | None:
+def page_of(record: JsonLine | BrokenInput) -> Page | None:
     """Return the page, None for a bad record."""
     try:
         return record.page(extracted)
@@ -101,7 +102,7 @@ def check_packed(data: bytes) -> None:
         for record in records:
             if record is not None:
                 page_of(record)
-    assert not any(isinstance(record, BrokenLines) for record in records[:-1]), "it ends the input"
+    assert not any(isinstance(record, BrokenInput) for record in records[:-1]), "it ends the input"
 
 
 @fuzzed(50)

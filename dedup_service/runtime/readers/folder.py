@@ -22,9 +22,9 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
-from dedup_service.runtime.readers.record import Extract, page_at
+from dedup_service.runtime.readers.record import Extract, Mark, page_at
 
-__all__ = ["DEFAULT_PREFIX", "HtmlFile", "open_regular", "read_folder"]
+__all__ = ["DEFAULT_PREFIX", "SUFFIXES", "HtmlFile", "open_regular", "path_order", "read_folder"]
 
 DEFAULT_PREFIX = "file:///"
 MAX_DEPTH = 100
@@ -48,6 +48,11 @@ class HtmlFile:
     raw: bytes
     prefix: str = DEFAULT_PREFIX
     problem: str | None = None
+
+    @property
+    def mark(self) -> Mark:
+        """The next file."""
+        return Mark(self.number, self.relative)
 
     @property
     def place(self) -> str:
@@ -80,18 +85,31 @@ class HtmlFile:
         return self.page(lambda _html, _declared: Extraction())
 
 
-def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX, *, above: str = "") -> Iterator[HtmlFile]:
+def read_folder(
+    folder: Path, prefix: str = DEFAULT_PREFIX, *, above: str = "", after: Mark | None = None
+) -> Iterator[HtmlFile]:
     """Yield the HTML files under `folder` in the order of their relative paths, and what was skipped as bad records.
 
     `folder` itself may be a link: the caller named it. above: what all relative paths begin with, as in "a.example/".
+    after: begin behind that file.
     """
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for number, (below, found) in enumerate(_files(top), 1):
+    first, behind = (1, "") if after is None else (after.number + 1, str(after.position).removeprefix(above))
+    for number, (below, found) in enumerate(_files(top, path_order(behind)), first):
         relative = above + below
         if isinstance(found, bytes):
             yield HtmlFile(number, relative, found, prefix)
         else:
             yield HtmlFile(number, relative, b"", prefix, problem=found)
+
+
+def path_order(relative: str) -> list[str]:
+    """Return what relative paths are sorted by: all that is in a folder stands together, at the folder's name.
+
+    >>> sorted(["a.html", "a/b.html", "a-b.html"], key=path_order)
+    ['a/b.html', 'a-b.html', 'a.html']
+    """
+    return relative.split("/")
 
 
 def open_regular(name: str, folder: int) -> int:
@@ -103,8 +121,8 @@ def open_regular(name: str, folder: int) -> int:
     raise OSError(errno.EINVAL, NOT_A_FILE)
 
 
-def _files(top: int) -> Iterator[tuple[str, bytes | str]]:
-    """Yield (relative path, the beginning of the file or why there is none). Closes `top`.
+def _files(top: int, behind: list[str]) -> Iterator[tuple[str, bytes | str]]:
+    """Yield (relative path, the beginning of the file or why there is none) behind a path. Closes `top`.
 
     Keeps the names of one folder for each level, so even millions of files need little memory.
     """
@@ -118,20 +136,14 @@ def _files(top: int) -> Iterator[tuple[str, bytes | str]]:
                 os.close(levels.pop()[1])
                 continue
             relative = above + entry.name
-            try:
-                if not entry.is_dir(follow_symlinks=False):
-                    found = _content(entry, folder)
-                    if found is not None:
-                        yield relative, found
-                elif len(levels) >= MAX_DEPTH:
-                    yield relative, f"it is more than {MAX_DEPTH} folders deep"
-                else:
-                    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                    below = os.open(entry.name, flags, dir_fd=folder)
-                    levels.append((f"{relative}/", below, iter(())))
-                    levels[-1] = (f"{relative}/", below, iter(_entries(below)))
-            except OSError as error:
-                yield relative, _reason(error)
+            place = path_order(relative)
+            if place <= behind and place != behind[: len(place)]:
+                continue
+            found = _look(entry, folder, len(levels), read=place > behind)
+            if isinstance(found, tuple):
+                levels.append((f"{relative}/", *found))
+            elif found is not None and place > behind:
+                yield relative, found
     finally:
         for _, folder, _ in levels:
             os.close(folder)
@@ -140,6 +152,29 @@ def _files(top: int) -> Iterator[tuple[str, bytes | str]]:
 def _entries(folder: int) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as listing:
         return sorted(listing, key=lambda entry: entry.name)
+
+
+def _look(
+    entry: os.DirEntry[str], folder: int, depth: int, *, read: bool
+) -> tuple[int, Iterator[os.DirEntry[str]]] | bytes | str | None:
+    """Return a folder, open, with what is in it; or the beginning of a file, if it is to be read; or why not."""
+    try:
+        if not entry.is_dir(follow_symlinks=False):
+            return _content(entry, folder) if read else None
+        if depth >= MAX_DEPTH:
+            return f"it is more than {MAX_DEPTH} folders deep"
+        return _listed(entry.name, folder)
+    except OSError as error:
+        return _reason(error)
+
+
+def _listed(name: str, folder: int) -> tuple[int, Iterator[os.DirEntry[str]]]:
+    below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return below, iter(_entries(below))
+    except BaseException:
+        os.close(below)
+        raise
 
 
 def _content(entry: os.DirEntry[str], folder: int) -> bytes | str | None:

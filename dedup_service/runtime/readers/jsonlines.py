@@ -5,6 +5,7 @@ that a caller can process an incomplete batch before it blocks. A line over the 
 
 A line is typed strictly: `url` is required, and every known key must have its type; unknown keys are ignored. `id`
 defaults to the URL. `canonical_url` is a claim, under the conditions for a page's own link. Blank lines are ignored.
+Keys may have other names (`columns`).
 """
 
 import gzip
@@ -13,20 +14,21 @@ import os
 import select
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import BinaryIO, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
+import zstandard
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
-from dedup_service.runtime.readers.record import Extract, addresses_at, page_at
+from dedup_service.runtime.readers.columns import Columns
+from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark, addresses_at, page_at
 
 __all__ = [
     "BYTE_ORDER_MARK",
-    "BrokenLines",
     "InputLine",
     "JsonLine",
     "PageJson",
@@ -35,6 +37,7 @@ __all__ = [
     "page_in_json",
     "read_json_lines",
     "read_lines",
+    "skip",
     "text_page_in_json",
 ]
 
@@ -50,19 +53,26 @@ Wait = Callable[[int], bool]
 
 @dataclass(frozen=True, slots=True)
 class InputLine:
-    """One line with its line end. cut: the line is longer than the limit, and `raw` is only its beginning."""
+    """One line with its line end. cut: the line is longer than the limit, and `raw` is only its beginning.
+
+    end: the byte of the stream behind it.
+    """
 
     number: int
     raw: bytes
     cut: bool = False
+    end: int = field(default=0, compare=False)
 
 
-def read_lines(stream: BinaryIO, limit_bytes: int, wait: Wait | None = None) -> Iterator[InputLine | None]:
+def read_lines(
+    stream: BinaryIO, limit_bytes: int, wait: Wait | None = None, after: tuple[int, int] = (0, 0)
+) -> Iterator[InputLine | None]:
     """Yield the lines of `stream`; yield None whenever the next read would block.
 
     wait: called before a read that would block; False ends the iteration, like the end of the input.
+    after: number and end of the line before the first one; the stream is there.
     """
-    number, held, size = 0, [], 0
+    (number, end_before), held, size = after, list[bytes](), 0
     for chunk in _chunks(stream, wait):
         if chunk is None:
             yield None
@@ -71,20 +81,22 @@ def read_lines(stream: BinaryIO, limit_bytes: int, wait: Wait | None = None) -> 
         while (end := chunk.find(b"\n", start) + 1) > 0:
             number += 1
             held.append(chunk[start:end])
-            yield _line(number, held, size + end - start, limit_bytes)
+            size += end - start
+            end_before += size
+            yield _line(number, held, size, limit_bytes, end_before)
             held, size, start = [], 0, end
         if start < len(chunk):
             size += len(chunk) - start
             if size - (len(chunk) - start) <= limit_bytes:
                 held.append(chunk[start:])
     if size:
-        yield _line(number + 1, held, size, limit_bytes)
+        yield _line(number + 1, held, size, limit_bytes, end_before + size)
 
 
-def _line(number: int, held: list[bytes], size: int, limit_bytes: int) -> InputLine:
+def _line(number: int, held: list[bytes], size: int, limit_bytes: int, end: int) -> InputLine:
     if size <= limit_bytes:
-        return InputLine(number, b"".join(held))
-    return InputLine(number, held[0][:1000], cut=True)
+        return InputLine(number, b"".join(held), end=end)
+    return InputLine(number, held[0][:1000], cut=True, end=end)
 
 
 def _chunks(stream: BinaryIO, wait: Wait | None) -> Iterator[bytes | None]:
@@ -142,15 +154,26 @@ class _NamesJson(msgspec.Struct, frozen=True):
 _Line = TypeVar("_Line", PageJson, _NamesJson)
 _decoder = msgspec.json.Decoder(PageJson)
 _names_decoder = msgspec.json.Decoder(_NamesJson)
+_object_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLine:
-    """One line. cut: the line is longer than the limit, and `raw` is only its beginning."""
+    """One line. cut: the line is longer than the limit, and `raw` is only its beginning.
+
+    end: the byte of the unpacked file behind it. columns: other names of its keys, if any.
+    """
 
     number: int
     raw: bytes
     cut: bool = False
+    end: int = field(default=0, compare=False)
+    columns: Columns | None = None
+
+    @property
+    def mark(self) -> Mark:
+        """The next line."""
+        return Mark(self.number, self.end)
 
     @property
     def place(self) -> str:
@@ -159,63 +182,32 @@ class JsonLine:
 
     @property
     def identity(self) -> bytes:
-        """The line itself."""
-        return self.raw
+        """The line itself, and the names under which its values were looked for."""
+        return self.raw if self.columns is None else self.raw + repr(self.columns.names).encode()
 
     def page(self, extract: Extract) -> Page:
         """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""
         if self.cut:
             raise RecordError(line_too_long(MAX_RECORD_BYTES))
-        return page_in_json(self._json(), extract)
+        return page_in_json(self._json(), extract, self.columns)
 
     def text_page(self) -> Page | None:
         """Return the page if the line is short and has a text, None for others; RecordError as `page`."""
-        return None if self.cut else text_page_in_json(self._json())
+        return None if self.cut else text_page_in_json(self._json(), self.columns)
 
     def unread(self) -> Page:
         """Return the page with `url` and `id` alone; RecordError as `page`."""
         if self.cut:
             raise RecordError(line_too_long(MAX_RECORD_BYTES))
-        return names_in_json(self._json())
+        return names_in_json(self._json(), self.columns)
 
     def _json(self) -> bytes:
         return self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenLines:
-    """The line at which a compressed file became unreadable: one bad record that ends the input."""
-
-    number: int
-    problem: str
-    raw: bytes = b""
-
-    @property
-    def place(self) -> str:
-        """The line number, as editors count."""
-        return f"line {self.number}"
-
-    @property
-    def identity(self) -> bytes:
-        """The place: nothing else is known."""
-        return self.place.encode()
-
-    def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
-        """Raise RecordError: there is no page."""
-        raise RecordError(f"the file cannot be read from here on: {self.problem}")
-
-    def text_page(self) -> Page | None:
-        """Raise RecordError: there is no page."""
-        return self.unread()
-
-    def unread(self) -> Page:
-        """Raise RecordError: there is no page."""
-        raise RecordError(f"the file cannot be read from here on: {self.problem}")
-
-
-def page_in_json(raw: bytes, extract: Extract) -> Page:
+def page_in_json(raw: bytes, extract: Extract, columns: Columns | None = None) -> Page:
     """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
-    return _page_of(_decode(raw, _decoder), extract)
+    return _page_of(_decode(raw, _decoder, columns), extract)
 
 
 def _page_of(line: PageJson, extract: Extract) -> Page:
@@ -227,14 +219,14 @@ def _page_of(line: PageJson, extract: Extract) -> Page:
     return _with_metadata(page_at(extract(line.html, None), line.url, line.id or line.url), line)
 
 
-def text_page_in_json(raw: bytes) -> Page | None:
+def text_page_in_json(raw: bytes, columns: Columns | None = None) -> Page | None:
     """Return the page that the JSON object `raw` describes if that takes little: it is short and has a text or nothing.
 
     None for others; RecordError if it does not describe a page.
     """
     if len(raw) > SMALL_BYTES:
         return None
-    line = _decode(raw, _decoder)
+    line = _decode(raw, _decoder, columns)
     return None if line.text is None and line.html is not None else _page_of(line, _no_html)
 
 
@@ -242,33 +234,50 @@ def _no_html(_html: bytes | str, _declared_encoding: str | None) -> Extraction:
     raise AssertionError("a line with a text is not extracted")
 
 
-def names_in_json(raw: bytes) -> Page:
+def names_in_json(raw: bytes, columns: Columns | None = None) -> Page:
     """Return the page that the JSON object `raw` names, without all else; RecordError if it does not name one."""
-    line = _decode(raw, _names_decoder)
+    line = _decode(raw, _names_decoder, columns)
     return page_at(Extraction(), line.url, line.id or line.url)
 
 
-def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | BrokenLines | None]:
+def read_json_lines(
+    stream: BinaryIO, wait: Wait | None = None, *, columns: Columns | None = None, after: Mark | None = None
+) -> Iterator[JsonLine | BrokenInput | None]:
     """Yield the records of `stream`; yield None when the next line has not arrived yet.
 
-    A damaged or truncated gzip file ends with a `BrokenLines`.
+    A damaged or truncated packed file ends with a `BrokenInput`. after: begin behind that record.
     """
-    number = 0
+    number, end = (0, 0) if after is None else (after.number, int(after.position))
     try:
-        for line in read_lines(stream, MAX_RECORD_BYTES, wait):
+        if end:
+            skip(stream, end)
+        for line in read_lines(stream, MAX_RECORD_BYTES, wait, (number, end)):
             if line is None:
                 yield None
                 continue
-            number = line.number
+            number, end = line.number, line.end
             if line.cut or line.raw.strip():
-                yield JsonLine(line.number, line.raw, line.cut)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        yield BrokenLines(number + 1, str(error))
+                yield JsonLine(line.number, line.raw, line.cut, line.end, columns)
+    except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
+        problem = f"the file cannot be read from here on: {error}"
+        yield BrokenInput(f"line {number + 1}", problem, Mark(number + 1, end))
 
 
-def _decode(raw: bytes, decoder: msgspec.json.Decoder[_Line]) -> _Line:
+def skip(stream: BinaryIO, count: int) -> None:
+    """Go to byte `count` of a stream that is at its beginning."""
+    if stream.seekable():
+        stream.seek(count)
+        return
+    while count and (chunk := stream.read(min(count, CHUNK_BYTES))):
+        count -= len(chunk)
+
+
+def _decode(raw: bytes, decoder: msgspec.json.Decoder[_Line], columns: Columns | None = None) -> _Line:
     try:
-        line = decoder.decode(raw)
+        if columns is None:
+            line = decoder.decode(raw)
+        else:
+            line = msgspec.convert(columns.pick(_object_decoder.decode(raw)), decoder.type)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"not a page in JSON: {error}") from None
     if not line.url.strip():

@@ -1,26 +1,32 @@
 """Choose the reader of an input: by folder or file name extension, never by content."""
 
-import gzip
 import io
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.addresses import is_address
+from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, read_folder
 from dedup_service.runtime.readers.jsonlines import Wait, read_json_lines
-from dedup_service.runtime.readers.record import Record
+from dedup_service.runtime.readers.packed import PACKINGS, READ_BYTES, unpacked
+from dedup_service.runtime.readers.parquet import read_parquet, require_pyarrow
+from dedup_service.runtime.readers.record import Mark, Record
+from dedup_service.runtime.readers.remote import Found, look, name_of, on_disk, opened, read_objects
 from dedup_service.runtime.readers.warc import read_warc
 
-__all__ = ["InputKind", "InputSource", "kind_of", "open_source"]
+__all__ = ["InputKind", "InputOptions", "InputSource", "found_at", "kind_of", "open_source"]
 
 
-UNPACKERS = {".zst": "zstd -dc", ".xz": "xz -dc", ".bz2": "bzip2 -dc"}
+UNPACKERS = {".xz": "xz -dc", ".bz2": "bzip2 -dc", ".warc.zst": "zstd -dc", ".wet.zst": "zstd -dc"}
 """Compressions that are not read, and what unpacks them; their bytes would be so many bad lines."""
+
+WARC_ENDINGS = (".warc", ".warc.gz", ".wet", ".wet.gz")
 
 
 class InputKind(StrEnum):
@@ -28,7 +34,22 @@ class InputKind(StrEnum):
 
     JSON_LINES = "JSON lines"
     WARC = "WARC"
+    PARQUET = "Parquet"
     FOLDER = "folder of HTML"
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """How inputs are read.
+
+    wait: see `read_lines`. url_prefix: of the files in a folder. columns: other names of an input's columns or keys.
+    whole: keep all columns of rows, for kept rows (`ParquetRow.origin`).
+    """
+
+    wait: Wait | None = None
+    url_prefix: str = DEFAULT_PREFIX
+    columns: Columns | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,59 +57,129 @@ class InputSource:
     """An open input.
 
     kind: None for several inputs of different kinds. records: None means that the next record has not arrived yet.
-    size_bytes: size of the input; None if it is not known, or if records are counted in other units.
+    size_bytes: of the input as it lies there, packed or not; None if it is not known. read_bytes: how much of that
+    has been read.
     """
 
     name: str
     kind: InputKind | None
     records: Iterator[Record | None]
     size_bytes: int | None = None
+    read_bytes: Callable[[], int] = field(default=lambda: 0)
 
 
 def kind_of(name: str) -> InputKind:
-    """Return the kind of the input `name`: a path, or - for standard input.
+    """Return the kind of the input `name`: a path, an address, or - for standard input.
 
-    Raises ConfigurationError if there is nothing to open, and for other packings.
+    Raises ConfigurationError if there is nothing to open, and for other packings; AddressUnreachableError.
     """
     if not name:  # which would be the folder that we are in
         raise ConfigurationError("an input has an empty name: give a path, or - for standard input")
-    if name != "-" and Path(name).is_dir():
-        return InputKind.FOLDER
-    if name.endswith(tuple(UNPACKERS)):
-        unpack = UNPACKERS[Path(name).suffix]
-        raise ConfigurationError(f"{name!r} has to be unpacked first: {unpack} {name} | twinsieve filter -")
-    if name != "-" and not Path(name).exists():
-        raise ConfigurationError(f"there is no file or folder {name!r}: give a path, or - for standard input")
-    if not name.endswith((".warc", ".warc.gz")):
+    if name == "-":
         return InputKind.JSON_LINES
-    if not Path(name).is_file():
-        raise ConfigurationError(f"{name!r} is not a regular file: WARC files are read from a disk")
-    return InputKind.WARC
+    plain = name_of(name)
+    if not is_address(name) and Path(name).is_dir():
+        return InputKind.FOLDER
+    unpack = next((command for ending, command in UNPACKERS.items() if plain.endswith(ending)), None)
+    if unpack is not None:
+        raise ConfigurationError(f"{name!r} has to be unpacked first: {unpack} {name} | twinsieve filter -")
+    if found_at(name).is_folder:
+        return InputKind.FOLDER
+    if plain.endswith(".parquet"):
+        require_pyarrow(name)
+        kind = InputKind.PARQUET
+    elif plain.endswith(WARC_ENDINGS):
+        kind = InputKind.WARC
+    else:
+        return InputKind.JSON_LINES
+    if not is_address(name) and not Path(name).is_file():
+        raise ConfigurationError(f"{name!r} is not a regular file: {kind} files are read from a disk")
+    return kind
+
+
+def found_at(name: str) -> Found:
+    """Return what is at a path or an address; ConfigurationError if there is nothing; AddressUnreachableError."""
+    if is_address(name):
+        return look(name)
+    try:
+        status = Path(name).stat()
+    except OSError:
+        raise ConfigurationError(f"there is no file or folder {name!r}: give a path, or - for standard input") from None
+    regular = Path(name).is_file()
+    return Found(Path(name).is_dir(), status.st_size if regular else None, str(status.st_mtime_ns) if regular else "")
 
 
 @contextmanager
 def open_source(
-    name: str, *, wait: Wait | None = None, url_prefix: str = DEFAULT_PREFIX, above: str = ""
+    name: str, options: InputOptions | None = None, *, above: str = "", after: Mark | None = None
 ) -> Iterator[InputSource]:
-    """Open `name`: a folder of HTML, a .warc or .warc.gz file, JSON lines (also .gz), or - for JSON lines on stdin.
+    """Open `name`: a folder of HTML, a WARC, WET or Parquet file, JSON lines, also packed, or - for lines on stdin.
 
-    wait: see `read_lines`. url_prefix: of the files in a folder; above: what their relative paths begin with.
-    ConfigurationError if there is nothing to open.
+    Each of them may be at an address, as s3://… or https://…. above: what the relative paths of a folder begin with.
+    after: begin behind that record.
+    ConfigurationError if there is nothing to open; AddressUnreachableError.
     """
+    options = options or InputOptions()
     kind = kind_of(name)
-    path = Path(name)
-    if kind is InputKind.FOLDER:
-        yield InputSource(name, kind, read_folder(path, url_prefix, above=above))
-    elif kind is InputKind.WARC:
-        yield InputSource(name, kind, read_warc(path))
-    elif name == "-":
-        yield InputSource("standard input", kind, read_json_lines(_unbuffered_stdin(), wait))
-    elif name.endswith(".gz"):
-        with gzip.open(path, "rb") as unpacked:
-            yield InputSource(name, kind, read_json_lines(cast("BinaryIO", unpacked)))
-    else:
-        with path.open("rb", buffering=0) as stream:
-            yield InputSource(name, kind, read_json_lines(cast("BinaryIO", stream), wait), path.stat().st_size or None)
+    with ExitStack() as stack:
+        if kind is InputKind.FOLDER:
+            read = read_objects(name, options.url_prefix, above=above, after=after) if is_address(name) else None
+            files = read or read_folder(Path(name), options.url_prefix, above=above, after=after)
+            yield InputSource(name, kind, files)
+        elif name == "-":
+            lines = read_json_lines(_unbuffered_stdin(), options.wait, columns=options.columns)
+            yield InputSource("standard input", kind, lines)
+        else:
+            size = found_at(name).size_bytes or None
+            yield _source_of_file(stack, name, kind, size, options, after)
+
+
+def _source_of_file(
+    stack: ExitStack, name: str, kind: InputKind, size: int | None, options: InputOptions, after: Mark | None
+) -> InputSource:
+    if kind is InputKind.WARC:
+        meter = _Meter(after)
+        archive = stack.enter_context(on_disk(name))
+        return InputSource(name, kind, meter.follow(read_warc(archive, after)), size, lambda: meter.position)
+    if kind is InputKind.PARQUET:
+        meter = _Meter(after)
+        columnar = stack.enter_context(opened(name)) if is_address(name) else name
+        rows = read_parquet(columnar, name, options.columns, after=after, whole=options.whole, count=meter.count)
+        return InputSource(name, kind, meter.follow(rows), size, lambda: meter.share_of(size or 0))
+    stream = stack.enter_context(_stream(name))
+    lines = unpacked(stream, name_of(name))
+    records = read_json_lines(lines, options.wait, columns=options.columns, after=after)
+    return InputSource(name, kind, records, size, stream.tell)
+
+
+@contextmanager
+def _stream(name: str) -> Iterator[BinaryIO]:
+    """Open a file; one that is not packed without a buffer, so that it can be polled."""
+    buffer = READ_BYTES if name_of(name).endswith(PACKINGS) else 0
+    with opened(name) if is_address(name) else Path(name).open("rb", buffering=buffer) as stream:
+        yield stream
+
+
+class _Meter:
+    """Follows the positions of records. position: of the last one that was read; total: of all, if it was counted."""
+
+    def __init__(self, after: Mark | None) -> None:
+        self.position = 0 if after is None else int(after.position)
+        self.total = 0
+
+    def count(self, total: int) -> None:
+        """Take the number of positions."""
+        self.total = total
+
+    def share_of(self, size: int) -> int:
+        """Return the share of `size` that has been read."""
+        return size * self.position // self.total if self.total else 0
+
+    def follow(self, records: Iterator[Record]) -> Iterator[Record]:
+        """Yield the records."""
+        for record in records:
+            yield record
+            self.position = int(record.mark.position)
 
 
 def _unbuffered_stdin() -> BinaryIO:

@@ -17,7 +17,7 @@ from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
 from dedup_service.core.url import PageAddresses, page_addresses
 
-__all__ = ["Extract", "NamedRecord", "Record", "addresses_at", "page_at"]
+__all__ = ["BrokenInput", "Extract", "Mark", "NamedRecord", "Record", "addresses_at", "page_at"]
 
 Extract = Callable[[bytes | str, str | None], Extraction]
 """(HTML; declared encoding, Content-Type header or None) → extraction."""
@@ -25,8 +25,25 @@ Extract = Callable[[bytes | str, str | None], Extraction]
 _ANY_ADDRESS = "http://page.invalid/"  # RFC 2606: reserved; replaced before the page is returned
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where reading goes on behind a record: its number, and a position that its reader understands.
+
+    The position of lines is a byte of the unpacked file, that of WARC records a byte of the file, of Parquet a row, of
+    HTML files a relative path.
+    """
+
+    number: int
+    position: int | str
+
+
 class Record(Protocol):
     """What every reader yields."""
+
+    @property
+    def mark(self) -> Mark:
+        """Where reading goes on behind it."""
+        ...
 
     @property
     def number(self) -> int:
@@ -68,11 +85,51 @@ class Record(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenInput:
+    """Where an input became unreadable: one bad record in place of what is left of it, or of a part of it.
+
+    place: where that is, as a person finds it. raw: the bytes that are there, if they help.
+    """
+
+    place: str
+    problem: str
+    mark: Mark
+    raw: bytes = b""
+
+    @property
+    def number(self) -> int:
+        """Position in the input, from 1."""
+        return self.mark.number
+
+    @property
+    def identity(self) -> bytes:
+        """The place: nothing else is certain."""
+        return self.place.encode()
+
+    def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
+        """Raise RecordError: there is no page."""
+        raise RecordError(self.problem)
+
+    def text_page(self) -> Page | None:
+        """Raise RecordError: there is no page."""
+        raise RecordError(self.problem)
+
+    def unread(self) -> Page:
+        """Raise RecordError: there is no page."""
+        raise RecordError(self.problem)
+
+
+@dataclass(frozen=True, slots=True)
 class NamedRecord:
     """A record of one of several inputs. source: the name of its input."""
 
     source: str
     record: Record
+
+    @property
+    def mark(self) -> Mark:
+        """Where reading of its input goes on behind it."""
+        return self.record.mark
 
     @property
     def number(self) -> int:

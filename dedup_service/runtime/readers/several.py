@@ -1,4 +1,4 @@
-"""Several inputs as one: files, folders, patterns and standard input, in their order.
+"""Several inputs as one: files, folders, patterns, addresses and standard input, in their order.
 
 All of them are looked at before the first one is read, so that a wrong name is not found after hours. With several
 inputs, paths of a folder's files begin with the folder's name: two mirrors may both have an `index.html`, and of
@@ -9,52 +9,16 @@ read: it was there, and is gone, or nobody may read it.
 import glob
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
-from dedup_service.core.errors import ConfigurationError, RecordError
-from dedup_service.core.page import Page
-from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
-from dedup_service.runtime.readers.jsonlines import Wait
-from dedup_service.runtime.readers.open import InputKind, InputSource, kind_of, open_source
-from dedup_service.runtime.readers.record import Extract, NamedRecord, Record
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.addresses import AddressUnreachableError, is_address
+from dedup_service.runtime.readers.open import InputKind, InputOptions, InputSource, found_at, kind_of, open_source
+from dedup_service.runtime.readers.record import BrokenInput, Mark, NamedRecord, Record
+from dedup_service.runtime.readers.remote import matching
 
-__all__ = ["BrokenInput", "expanded", "folders_by_name", "open_sources"]
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenInput:
-    """Where one of several inputs became unreadable: one bad record in place of what is left of it."""
-
-    number: int
-    problem: str
-
-    @property
-    def place(self) -> str:
-        """The number of the record that could not be read."""
-        return f"record {self.number}"
-
-    @property
-    def raw(self) -> bytes:
-        """Nothing: it could not be read."""
-        return b""
-
-    @property
-    def identity(self) -> bytes:
-        """The place: nothing else is known."""
-        return self.place.encode()
-
-    def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
-        """Raise RecordError: there is no page."""
-        raise RecordError(f"the input cannot be read from here on: {self.problem}")
-
-    def text_page(self) -> Page | None:
-        """Raise RecordError: there is no page."""
-        return self.unread()
-
-    def unread(self) -> Page:
-        """Raise RecordError: there is no page."""
-        raise RecordError(f"the input cannot be read from here on: {self.problem}")
+__all__ = ["expanded", "folders_by_name", "open_sources"]
 
 
 def expanded(names: Sequence[str]) -> list[str]:
@@ -65,21 +29,45 @@ def expanded(names: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for name in names:
-        if name == "-" or Path(name).exists() or not glob.has_magic(name):
-            found.append(name)
-            continue
-        matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a whole pattern, absolute or not
+        matches = _matches(name)
         if not matches:
             raise ConfigurationError(f"no file or folder matches {name!r}")
         found += matches
     places: set[str] = set()
     for name in found:
-        place = name if name == "-" else str(Path(name).resolve())
+        place = name if name == "-" or is_address(name) else str(Path(name).resolve())
         if place in places:
             raise ConfigurationError(f"the input {name!r} is named twice: leave one out")
         places.add(place)
-    _check_apart([name for name in found if name != "-" and Path(name).is_dir()])
+    _check_apart([name for name in found if _is_local_folder(name)])
     return found
+
+
+def _matches(name: str) -> list[str]:
+    """Return what a name or a pattern stands for; the files of a folder `….parquet`, as Spark writes it."""
+    if name == "-" or name.startswith(("http://", "https://")) or not glob.has_magic(name):
+        found = [name]
+    elif is_address(name):
+        found = matching(name)
+    elif Path(name).exists():
+        found = [name]
+    else:
+        found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a whole pattern, absolute or not
+    return [part for one in found for part in _parts(one)]
+
+
+def _parts(name: str) -> list[str]:
+    """Return the Parquet files in a folder of them; `name` itself for anything else."""
+    if not name.rstrip("/").endswith(".parquet"):
+        return [name]
+    if not is_address(name):
+        folder = Path(name)
+        return sorted(str(path) for path in folder.glob("*.parquet")) if folder.is_dir() else [name]
+    return matching(f"{name.rstrip('/')}/*.parquet") or [name]
+
+
+def _is_local_folder(name: str) -> bool:
+    return name != "-" and not is_address(name) and Path(name).is_dir()
 
 
 def _check_apart(folders: Sequence[str]) -> None:
@@ -91,59 +79,77 @@ def _check_apart(folders: Sequence[str]) -> None:
             raise ConfigurationError(f"the folder {name!r} is inside the input {above!r}: leave one out")
 
 
-def folders_by_name(names: Sequence[str]) -> dict[str, Path]:
+def folders_by_name(names: Sequence[str]) -> dict[str, str]:
     """Return the folders among several inputs by their own names, with which the paths of their files begin.
 
     Raises ConfigurationError if two have the same name.
     """
-    folders: dict[str, Path] = {}
-    for path in (Path(name) for name in names if name != "-" and Path(name).is_dir()):
-        name = path.resolve().name
+    folders: dict[str, str] = {}
+    for folder in (name for name in names if kind_of(name) is InputKind.FOLDER):
+        name = PurePosixPath(folder.rstrip("/")).name if is_address(folder) else Path(folder).resolve().name
         if name in folders:
             raise ConfigurationError(
-                f"the folders {str(folders[name])!r} and {str(path)!r} have the same name, with which the paths of "
+                f"the folders {folders[name]!r} and {folder!r} have the same name, with which the paths of "
                 "their files would begin: filter them one after the other, with one --state"
             )
-        folders[name] = path
+        folders[name] = folder
     return folders
 
 
 @contextmanager
 def open_sources(
-    names: Sequence[str], *, wait: Wait | None = None, url_prefix: str = DEFAULT_PREFIX
+    names: Sequence[str], options: InputOptions | None = None, *, after: tuple[int, Mark] | None = None
 ) -> Iterator[InputSource]:
     """Open inputs, which are read one after the other; see `open_source`. names: as `expanded` returns them.
 
+    after: begin behind a record: the place of its input among `names`, and its mark.
     Raises ConfigurationError if one of them cannot be opened.
     """
+    first, mark = (0, None) if after is None else after
     if len(names) == 1:
-        with open_source(names[0], wait=wait, url_prefix=url_prefix) as source:
+        with open_source(names[0], options, after=mark) as source:
             yield source
         return
     kinds = {kind_of(name) for name in names}
-    tops = {str(path): f"{name}/" for name, path in folders_by_name(names).items()}
-    with closing(_records(names, tops, wait, url_prefix)) as records:
+    tops = {path: f"{name}/" for name, path in folders_by_name(names).items()}
+    several = _Several(names, tops, options, first)
+    with closing(several.records(mark)) as records:
         kind = next(iter(kinds)) if len(kinds) == 1 else None
-        yield InputSource(f"{len(names)} inputs", kind, records, _size_bytes(names))
+        yield InputSource(f"{len(names)} inputs", kind, records, several.size_bytes, several.read_bytes)
 
 
-def _records(
-    names: Sequence[str], tops: Mapping[str, str], wait: Wait | None, url_prefix: str
-) -> Generator[Record | None, None, None]:
-    for name in names:
-        count = 0
-        try:
-            with open_source(name, wait=wait, url_prefix=url_prefix, above=tops.get(str(Path(name)), "")) as source:
-                for record in source.records:
-                    yield None if record is None else NamedRecord(source.name, record)
-                    count += record is not None
-        except (OSError, ConfigurationError) as error:  # it was there when all were looked for
-            problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            yield NamedRecord(name, BrokenInput(count + 1, problem))
+class _Several:
+    """Several inputs. first: the place of the one to begin with. size_bytes: of all; None if one is not known."""
 
+    def __init__(self, names: Sequence[str], tops: Mapping[str, str], options: InputOptions | None, first: int) -> None:
+        self._names, self._tops, self._options, self._at = names, tops, options, first
+        self._sizes = [None if name == "-" else found_at(name).size_bytes for name in names]
+        self.size_bytes = None if None in self._sizes else sum(size or 0 for size in self._sizes) or None
+        self._current: InputSource | None = None
 
-def _size_bytes(names: Sequence[str]) -> int | None:
-    """Return the bytes of all inputs, None unless all are plain lines in files, whose records have as many bytes."""
-    if any(name == "-" or name.endswith(".gz") or kind_of(name) is not InputKind.JSON_LINES for name in names):
-        return None
-    return sum(Path(name).stat().st_size for name in names) or None
+    def read_bytes(self) -> int:
+        """Return the bytes of the inputs before the current one, and those that were read of it."""
+        current = 0 if self._current is None else self._current.read_bytes()
+        return sum(size or 0 for size in self._sizes[: self._at]) + current
+
+    def records(self, after: Mark | None) -> Generator[Record | None, None, None]:
+        """Yield the records of all inputs from the first one on, of it those behind a mark."""
+        for at in range(self._at, len(self._names)):
+            name, self._at, last = self._names[at], at, after or Mark(0, 0)
+            try:
+                with open_source(name, self._options, above=self._tops.get(name, ""), after=after) as source:
+                    self._current = source
+                    for record in source.records:
+                        if record is not None:
+                            last = record.mark
+                        yield None if record is None else NamedRecord(source.name, record)
+            except (OSError, ConfigurationError, AddressUnreachableError) as error:  # it was there before
+                problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
+                number = last.number + 1
+                broken = BrokenInput(
+                    f"record {number}",
+                    f"the input cannot be read from here on: {problem}",
+                    replace(last, number=number),
+                )
+                yield NamedRecord(name, broken)
+            self._current, self._at, after = None, at + 1, None

@@ -1,8 +1,8 @@
-"""Read the HTML responses of a WARC file (ISO 28500), plain or with one gzip member for each record.
+"""Read the pages of a WARC file (ISO 28500), plain or with one gzip member for each record.
 
-`response` records with status 200 and `resource` records are read, if their type is HTML; everything else (requests,
-images, redirects, revisits) is skipped. The bytes of a record are those of the file, compressed if they are compressed
-there, so that a file of kept records is a WARC file again.
+`response` records with status 200 and `resource` records are read, if their type is HTML, and `conversion` records of
+plain text, as WET files have; everything else (requests, images, redirects, revisits) is skipped. The bytes of a record
+are those of the file, compressed if they are compressed there, so that a file of kept records is a WARC file again.
 
 How: warcio finds the records and reads their headers. It ends at the first record that is broken, or swallows the
 beginning of the next one; the reader then reports the place, looks for the next record and continues there. Bodies are
@@ -28,11 +28,11 @@ from warcio.statusandheaders import StatusAndHeadersParser
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
-from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, record_too_large
+from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, page_too_large, record_too_large
 from dedup_service.runtime.readers.http_body import BodyError, decoded_body
-from dedup_service.runtime.readers.record import Extract, page_at
+from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark, page_at
 
-__all__ = ["GZIP", "SEPARATOR", "BrokenWarc", "WarcRecord", "read_warc"]
+__all__ = ["GZIP", "SEPARATOR", "WarcRecord", "read_warc"]
 
 CHUNK_BYTES = 2**16
 MAX_HEADER_BYTES = 2**20
@@ -50,12 +50,13 @@ RECORD_START = re.compile(rb"\x1f\x8b\x08|WARC/[01]\.[0-9]{1,2}\r?\n")
 LONGEST_START = 11
 WRONG_LENGTH = "a record whose Content-Length is not its length"
 SEPARATOR = b"\r\n\r\n"
+TEXT_TYPE = "text/plain"
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 @dataclass(frozen=True, slots=True)
 class WarcRecord:
-    """One HTML response.
+    """One HTML response, or the text of one.
 
     raw: bytes of the record in the file; b"" if they are too many to keep. size_bytes: their number in any case.
     """
@@ -64,6 +65,11 @@ class WarcRecord:
     offset: int
     size_bytes: int
     raw: bytes
+
+    @property
+    def mark(self) -> Mark:
+        """The byte behind the record, where line ends may follow."""
+        return Mark(self.number, self.offset + self.size_bytes)
 
     @property
     def place(self) -> str:
@@ -100,6 +106,10 @@ class WarcRecord:
         if not url:
             raise RecordError("the WARC record has no WARC-Target-URI")
         name = record.rec_headers.get_header("WARC-Record-ID") or url
+        if record.rec_type == "conversion":
+            text = body.decode("utf-8", "replace")
+            problem = page_too_large(text)
+            return page_at(Extraction(text="" if problem else text, problem=problem), url, name)
         return page_at(extract(body, headers.get_header("Content-Type") or ""), url, name)
 
     def text_page(self) -> Page | None:
@@ -125,66 +135,43 @@ class WarcRecord:
         return record, _http_headers(record)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenWarc:
-    """Bytes of a file that are not a record. raw: the first of them."""
+def read_warc(path: Path, after: Mark | None = None) -> Iterator[WarcRecord | BrokenInput]:
+    """Yield the pages of the file at `path`, and a `BrokenInput` for each place that is not a record.
 
-    number: int
-    offset: int
-    problem: str
-    raw: bytes = b""
-
-    @property
-    def place(self) -> str:
-        """Where they start in the file."""
-        return f"record {self.number} at byte {self.offset}"
-
-    @property
-    def identity(self) -> bytes:
-        """The place: nothing else is certain."""
-        return self.place.encode()
-
-    def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
-        """Raise RecordError: there is no page."""
-        raise RecordError(f"the file cannot be read here: {self.problem}")
-
-    def text_page(self) -> Page | None:
-        """Raise RecordError: there is no page."""
-        return self.unread()
-
-    def unread(self) -> Page:
-        """Raise RecordError: there is no page."""
-        raise RecordError(f"the file cannot be read here: {self.problem}")
-
-
-def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
-    """Yield the HTML responses of the file at `path`, and a `BrokenWarc` for each place that is not a record."""
-    number, again = 0, 0
-    start: int | None = 0
+    after: begin behind that record.
+    """
+    number, again = 0 if after is None else after.number, 0
     with path.open("rb") as stream, path.open("rb") as bytes_again:
+        start: int | None = 0 if after is None else _behind_line_ends(bytes_again, int(after.position))
         while start is not None:
             resume: int | None = None
             for found in _intact_records(stream, start, bytes_again):
                 number += 1
                 if isinstance(found, _Broken):
                     offset = _behind_line_ends(bytes_again, found.offset)
-                    bytes_again.seek(offset)
-                    yield BrokenWarc(number, offset, found.problem, bytes_again.read(QUOTED_BYTES))
                     again += found.reached - offset
-                    far = again > MAX_READ_AGAIN * bytes_again.seek(0, io.SEEK_END) + MIN_READ_AGAIN_BYTES
+                    size = bytes_again.seek(0, io.SEEK_END)
+                    far = again > MAX_READ_AGAIN * size + MIN_READ_AGAIN_BYTES
                     skipped = (found.reached - offset) // 8 if far else 0
                     resume = _next_start(bytes_again, offset + max(1, skipped))
-                elif found.is_html:
+                    yield _broken(number, offset, found.problem, size if resume is None else resume, bytes_again)
+                elif found.is_page:
                     piece = _piece(bytes_again, found.offset, found.size_bytes)
                     yield WarcRecord(number, found.offset, found.size_bytes, piece)
             start = resume
+
+
+def _broken(number: int, offset: int, problem: str, end: int, stream: BinaryIO) -> BrokenInput:
+    stream.seek(offset)
+    place = f"record {number} at byte {offset}"
+    return BrokenInput(place, f"the file cannot be read here: {problem}", Mark(number, end), stream.read(QUOTED_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     offset: int
     size_bytes: int
-    is_html: bool
+    is_page: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +221,7 @@ def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iter
             if problem := _wrong_length(archive, record, bytes_again):
                 yield _Broken(offset, problem, stream.tell())
                 return
-            is_html = _may_be_html(record)
+            is_page = _may_be_page(record)
             archive.read_to_end(record)
             if archive.err_count:
                 yield _Broken(offset, WRONG_LENGTH, stream.tell())
@@ -246,7 +233,7 @@ def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iter
             if place < offset or size < 0:  # warcio went back: the record swallowed the beginning of the next member
                 yield _Broken(offset, WRONG_LENGTH, stream.tell())
                 return
-            yield _Found(place, size, is_html)
+            yield _Found(place, size, is_page)
             offset = place + size
         reached = stream.tell()
         if _has_data(stream, offset):  # warcio ends silently at a damaged gzip member
@@ -327,8 +314,10 @@ def _http_headers(record: Any) -> Any:
     return _HTTP.parse(record.raw_stream)
 
 
-def _may_be_html(record: Any) -> bool:
-    """Whether a record is an HTML response; one whose headers cannot be read may be, and says so as a page."""
+def _may_be_page(record: Any) -> bool:
+    """Whether a record is a page; one whose headers cannot be read may be, and says so as a page."""
+    if record.rec_type == "conversion":
+        return _media_type(record.rec_headers) == TEXT_TYPE
     try:
         http = _http_headers(record)
     except MemoryError:

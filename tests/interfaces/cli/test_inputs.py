@@ -81,10 +81,10 @@ def test_a_damaged_gz_file_of_lines_is_reported(cli: Cli, tmp_path: Path, damage
     assert "cannot be read from here on" in json.loads(errors.read_text().splitlines()[-1])["error"]
 
 
-@pytest.mark.parametrize("suffix", [".zst", ".xz", ".bz2"])
+@pytest.mark.parametrize("suffix", [".xz", ".bz2", ".warc.zst"])
 def test_other_compressions_are_refused_with_what_unpacks_them(cli: Cli, tmp_path: Path, suffix: str) -> None:
     """Their bytes were reported as thousands of bad lines."""
-    path = tmp_path / f"pages.jsonl{suffix}"
+    path = tmp_path / f"pages{suffix}"
     path.write_bytes(bytes(range(256)))
     ran = cli("filter", path)
     assert (ran.code, ran.out) == (2, "")

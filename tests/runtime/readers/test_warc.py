@@ -18,7 +18,8 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers import Extract
-from dedup_service.runtime.readers.warc import BrokenWarc, read_warc
+from dedup_service.runtime.readers.record import BrokenInput
+from dedup_service.runtime.readers.warc import read_warc
 
 STORY = "The council opened the new bridge over the river on Monday morning after two years of work. "
 CHINESE = "本市新建的大桥周一上午正式通车，沿线居民出行更加方便，施工历时两年。"
@@ -103,7 +104,7 @@ def test_a_file_that_is_not_an_archive_is_one_bad_record(tmp_path: Path, extract
     path = tmp_path / "a.warc"
     path.write_bytes(b"hello\nthis is no archive\n")
     (broken,) = read_warc(path)
-    assert isinstance(broken, BrokenWarc)
+    assert isinstance(broken, BrokenInput)
     with pytest.raises(RecordError, match="cannot be read here"):
         broken.page(extract_html)
 
@@ -298,7 +299,7 @@ def test_members_that_all_reach_to_the_end_of_the_file_are_read_in_linear_time(t
     started = time.monotonic()
     found = list(read_warc(path))
     assert time.monotonic() - started < 20
-    assert all(isinstance(record, BrokenWarc) for record in found)
+    assert all(isinstance(record, BrokenInput) for record in found)
 
 
 def test_responses_without_what_every_record_has_are_bad_records(tmp_path: Path, extract_html: Extract) -> None:

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import click
 
@@ -12,6 +13,7 @@ from dedup_service.core.verdict import Action, Verdict, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
+from dedup_service.interfaces.cli.support.kept_pages import KeptOutput, appends, open_kept
 from dedup_service.interfaces.cli.support.options import (
     KEEP,
     MATCHING,
@@ -25,21 +27,17 @@ from dedup_service.interfaces.cli.support.options import (
     space_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import (
-    BadRecords,
-    KeptOutput,
-    OutputFile,
-    check_distinct,
-    check_outside,
-    open_kept,
-)
-from dedup_service.interfaces.cli.support.page_stream import run
+from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct, check_outside
+from dedup_service.interfaces.cli.support.page_stream import DecidedRecord, run
 from dedup_service.interfaces.cli.support.progress import Advance, progress
+from dedup_service.interfaces.cli.support.resume import Progress, ProgressNotes
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.interfaces.cli.support.summary import Summary
+from dedup_service.interfaces.cli.support.tables import VerdictTable
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
-from dedup_service.runtime.readers import Record, open_sources
+from dedup_service.runtime.readers import InputOptions, InputSource, Record, open_sources
+from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.several import expanded
 from dedup_service.runtime.verdict_json import verdict_line
@@ -49,42 +47,118 @@ __all__ = ["filter_command"]
 
 _DAY_MS = 86_400_000
 
+_NOT_ASKED = frozenset(
+    {
+        "from_start",
+        "as_json",
+        "quiet",
+        "processes",
+        "page_timeout_s",
+        "page_memory_mb",
+        "shards",
+        "max_memory",
+        "dashboard",
+        "dashboard_token",
+    }
+)
+"""Options that change nothing of what is written: another run may go on with others."""
+
+
+class VerdictOutput(Protocol):
+    """Where verdicts go."""
+
+    def write(self, verdicts: Sequence[Verdict]) -> None:
+        """Append verdicts."""
+        ...
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        ...
+
+    def close(self) -> None:
+        """Close the output."""
+        ...
+
+
+class VerdictFile:
+    """Verdicts as lines of JSON. name: of the file, - for standard output; keep: as of `OutputFile`."""
+
+    def __init__(self, name: str, *, keep: int = 0) -> None:
+        self._file = OutputFile(name, keep=keep)
+
+    def write(self, verdicts: Sequence[Verdict]) -> None:
+        """Append verdicts."""
+        self._file.write([verdict_line(verdict) for verdict in verdicts])
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The VerdictSink of a run: writes its files, counts its verdicts, moves its progress bar."""
+    """The VerdictSink of a run: writes its files, counts its verdicts, moves its bar, notes how far it came."""
 
-    verdict_file: OutputFile
+    verdict_output: VerdictOutput
     kept: KeptOutput | None
     bad_records: BadRecords
     summary: Summary
     advance: Advance
+    notes: ProgressNotes
 
-    def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
-        """Write a batch of verdicts, and the kept records."""
+    def verdicts(self, decided: Sequence[DecidedRecord]) -> None:
+        """Write a batch of verdicts, and the kept pages."""
         if self.kept is not None:
-            self.kept.write([record for record, verdict in decided if verdict.kind is not VerdictKind.DUPLICATE])
-        self.verdict_file.write([verdict_line(verdict) for _, verdict in decided])
-        self.summary.count(verdict for _, verdict in decided)
-        self.advance(len(decided), sum(len(record.raw) for record, _ in decided))
+            self.kept.write([one for one in decided if one.verdict.kind is not VerdictKind.DUPLICATE])
+        self.verdict_output.write([one.verdict for one in decided])
+        self.summary.count(one.verdict for one in decided)
+        self.advance(len(decided))
 
     def bad(self, records: Sequence[tuple[Record, str]]) -> None:
         """Report a batch of bad records."""
         self.bad_records.report(records)
         self.summary.bad_records += len(records)
-        self.advance(0, sum(len(record.raw) for record, _ in records))
+        self.advance(0)
+
+    def reached(self, record: Record) -> None:
+        """Note that all up to `record` is written."""
+        self.notes.reached(record, self.summary, self._due, self.sync)
+
+    def note(self) -> None:
+        """Note how far the run came, before it ends early."""
+        with suppress(OSError):  # then the last note stands
+            self.notes.note(self.sync)
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        self.verdict_output.sync()
+        self.bad_records.sync()
+        if self.kept is not None:
+            self.kept.sync()
+
+    @property
+    def _due(self) -> bytes | None:
+        return None if self.kept is None else self.kept.due
 
 
 @click.command("filter", epilog=EPILOG)
-@click.argument("sources", metavar="[FILE|FOLDER|-]...", nargs=-1)
+@click.argument("sources", metavar="[FILE|FOLDER|ADDRESS|-]...", nargs=-1)
 @click.option(
     "--output",
     "-o",
     metavar="FILE|-",
     default="-",
-    help="Write one line of JSON for each page. [default: -, standard output]",
+    help="Write one line of JSON for each page, or one row to a file .parquet. [default: -, standard output]",
 )
-@click.option("--kept", metavar="FILE|FOLDER", help="Write each page that is not a duplicate, as it was read.")
+@click.option(
+    "--kept",
+    metavar="FILE|FOLDER",
+    help="Write each page that is not a duplicate, as it was read; or to .jsonl or .parquet, what was extracted of it.",
+)
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
 @click.option("--state", metavar="DIR", help="Keep the state in this folder. [default: in memory]")
 @click.option(
@@ -111,6 +185,13 @@ class Outputs:
     show_default=True,
     help="For a folder: prefix that makes URLs of the relative paths.",
 )
+@click.option(
+    "--columns",
+    metavar="OURS=THEIRS,...",
+    callback=lambda _context, _option, value: None if value is None else Columns.parse(value),
+    help="Other names of columns or keys of JSON: text=content,url=metadata.warc_url.",
+)
+@click.option("--from-start", is_flag=True, help="Read all inputs again after an interruption.")
 @with_options(*DASHBOARD)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
@@ -119,13 +200,15 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
 
     A verdict is unique, duplicate, unchanged, updated or undecided. The verdicts are written in input order.
 
-    FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others) or a WARC file,
-    both also compressed (.gz). FOLDER has HTML files. Without an argument, or with -, JSON lines are read
-    from standard input. Several are read one after the other; a pattern in quotes ('crawl/**/*.jsonl') stands
-    for what matches it, by name. With several, the path of a folder's file begins with the folder's name.
+    FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others), also packed
+    (.gz, .zst), Parquet (.parquet), a WARC or a WET file (also .gz). FOLDER has HTML files. ADDRESS is
+    one of them in object storage or on the Web (s3://, https://). Without an argument, or with -, JSON
+    lines are read from standard input. Several are read one after the other; a pattern in quotes
+    ('crawl/**/*.jsonl', 's3://crawl/*.parquet') stands for what matches it, by name. With several, the
+    path of a folder's file begins with the folder's name.
 
-    The same command on the same state gives each record its earlier verdict again, which completes an
-    output that was interrupted.
+    The same command on the same state gives each record its earlier verdict again. After an
+    interruption, it goes on where the run was, and completes its outputs.
     """
     if options["keep_journal"] >= 0 and not options["state"]:
         raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
@@ -152,7 +235,9 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
     dashboard = embedded_dashboard(options, "filter")
     observers = () if dashboard is None else dashboard.observers
     with ExitStack() as stack:
-        source = stack.enter_context(open_sources(names, wait=interrupt.wait, url_prefix=options["url_prefix"]))
+        notes = _notes(names, options)
+        earlier = None if options["from_start"] else notes.found()
+        source = stack.enter_context(_opened(names, options, interrupt, earlier))
         preparer = stack.enter_context(preparer_from(options, space))  # first: it starts while the state is read
         dedup = NearDuplicateFilter.open(
             options["state"],
@@ -167,16 +252,65 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
         stack.enter_context(dedup)
         if dashboard is not None:
             print_dashboard_url(stack.enter_context(dashboard.serving(dedup, preparer.pool_state)).address)
-        verdict_file = stack.enter_context(OutputFile(options["output"]))
-        kept = open_kept(options["kept"], source.kind, names) if options["kept"] else None
-        if kept is not None:
-            stack.callback(kept.close)
-        bad_records = BadRecords(source.name, options["errors"])
-        stack.callback(bad_records.close)
-        advance = stack.enter_context(progress(source.name, source.size_bytes))
-        outputs = Outputs(verdict_file, kept, bad_records, summary, advance)
-        run(source.records, preparer, dedup, outputs, interrupt.stopped, Observers(observers))
+        if earlier is None:
+            notes.begin()
+        else:
+            summary.restore(earlier.summary)
+        advance = stack.enter_context(progress(source))
+        outputs = _outputs(stack, source, names, options, (summary, advance, notes), earlier)
+        try:
+            run(source.records, preparer, dedup, outputs, interrupt.stopped, Observers(observers))
+        except BaseException:
+            outputs.note()
+            raise
+        if interrupt.stopped():
+            outputs.note()
+        else:
+            notes.end()
         return dedup.space_id
+
+
+def _opened(
+    names: Sequence[str], options: dict[str, Any], interrupt: Interrupt, earlier: Progress | None
+) -> AbstractContextManager[InputSource]:
+    read = InputOptions(
+        wait=interrupt.wait,
+        url_prefix=options["url_prefix"],
+        columns=options["columns"],
+        whole=bool(options["kept"]) and options["kept"].endswith(".parquet"),
+    )
+    return open_sources(names, read, after=None if earlier is None else (earlier.at, earlier.mark))
+
+
+def _notes(names: Sequence[str], options: dict[str, Any]) -> ProgressNotes:
+    """Return the notes of this run: of one with a state, if all of its outputs are files that can be appended to."""
+    written = {f"--{name}": options[name] for name in ("output", "kept", "errors") if options[name]}
+    usable = options["state"] and "-" not in written.values() and all(map(appends, written.values()))
+    asked = {name: str(value) for name, value in options.items() if name not in _NOT_ASKED}
+    return ProgressNotes(Path(options["state"]) if usable else None, names, asked, written)
+
+
+def _outputs(
+    stack: ExitStack,
+    source: InputSource,
+    names: Sequence[str],
+    options: dict[str, Any],
+    counts: tuple[Summary, Advance, ProgressNotes],
+    earlier: Progress | None,
+) -> Outputs:
+    """Open the outputs, behind what an earlier run has written."""
+    sizes, due = ({}, None) if earlier is None else (earlier.sizes, earlier.due)
+    output = options["output"]
+    lines = appends(output)
+    verdicts = VerdictFile(output, keep=sizes.get("--output", 0)) if lines else VerdictTable(output)
+    stack.callback(verdicts.close)
+    kept = None
+    if options["kept"]:
+        kept = open_kept(options["kept"], source.kind, names, keep=sizes.get("--kept", 0), due=due)
+        stack.callback(kept.close)
+    bad_records = BadRecords(source.name, options["errors"], keep=sizes.get("--errors", 0))
+    stack.callback(bad_records.close)
+    return Outputs(verdicts, kept, bad_records, *counts)
 
 
 def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:

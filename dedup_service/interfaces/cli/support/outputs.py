@@ -1,4 +1,4 @@
-"""Files that a run writes: verdicts, kept pages, bad records.
+"""Files that a run writes: lines of verdicts, bad records; and checks of their names.
 
 Each file gets whole batches of records, or nothing of a batch.
 Invariant: after a failed write (disk full), a regular file ends where the last whole batch ended, so no
@@ -7,38 +7,26 @@ line in it is incomplete.
 
 import base64
 import fcntl
-import gzip
 import os
-import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, Self
 
 import click
 import msgspec
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
-from dedup_service.core.size_limits import MAX_PAGE_SIZE
-from dedup_service.runtime.readers import InputKind, NamedRecord, Record
-from dedup_service.runtime.readers.folder import open_regular
-from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK
-from dedup_service.runtime.readers.several import folders_by_name
-from dedup_service.runtime.readers.warc import GZIP, SEPARATOR
+from dedup_service.runtime.readers import NamedRecord, Record
 
 __all__ = [
     "BadRecords",
-    "KeptFolder",
-    "KeptOutput",
-    "KeptRecords",
     "OutputError",
     "OutputFile",
     "check_distinct",
     "check_outside",
-    "open_kept",
 ]
 
 MAX_MESSAGES = 100
@@ -55,12 +43,15 @@ class OutputError(TwinsieveError):
 
 
 class OutputFile:
-    """A file, or - for standard output, written batch by batch without a buffer."""
+    """A file, or - for standard output, written batch by batch without a buffer.
 
-    def __init__(self, name: str) -> None:
+    keep: bytes of an earlier run that stay; the file is cut behind them.
+    """
+
+    def __init__(self, name: str, *, keep: int = 0) -> None:
         self._name = "standard output" if name == "-" else name
         self._owned = name != "-"
-        self._descriptor = _create(name) if self._owned else sys.stdout.fileno()
+        self._descriptor = _create(name, keep) if self._owned else sys.stdout.fileno()
         self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
 
     def __enter__(self) -> Self:
@@ -97,160 +88,37 @@ class OutputFile:
                 "Make room and run the same command again"
             ) from error
 
+    def sync(self) -> None:
+        """Bring what was written to the disk, if this is a file."""
+        if self._regular:
+            os.fsync(self._descriptor)
+
     def _end(self) -> int:
         """Return the offset of the next byte: of a file opened by the shell with >>, always its end."""
         appends = fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & os.O_APPEND
         return os.fstat(self._descriptor).st_size if appends else os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
 
-def _create(name: str) -> int:
+def _create(name: str, keep: int) -> int:
     try:
-        return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | (0 if keep else os.O_TRUNC) | os.O_CLOEXEC, 0o666)
+        if keep:
+            os.ftruncate(descriptor, keep)
+            os.lseek(descriptor, keep, os.SEEK_SET)
     except OSError as error:
         raise ConfigurationError(f"cannot write {name!r}: {error.strerror}") from error
-
-
-class KeptOutput(Protocol):
-    """Where kept records go."""
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Write `records` as they were read."""
-        ...
-
-    def close(self) -> None:
-        """Close the output."""
-        ...
-
-
-class KeptRecords:
-    """Kept records, one after the other in one file: lines of JSON, or WARC records.
-
-    separator: what a record ends with unless it is compressed. packed: compress those that are not.
-    The records of one input are written as they were read. Between those of several, a separator that the last record
-    of one lacks is added and a byte order mark is left out, and WARC records are compressed if those of another input
-    are: else the file could not be read from there on.
-    """
-
-    def __init__(self, name: str, separator: bytes, *, packed: bool = False) -> None:
-        self._file = OutputFile(name)
-        self._separator, self._packed = separator, packed
-        self._due: bytes | None = None  # before the next record; None before the first one
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Append the records' bytes."""
-        self._file.write([part for record in records for part in self._parts(record.raw)])
-
-    def _parts(self, raw: bytes) -> tuple[bytes, bytes]:
-        """Return what is written for a record: before it, and of it."""
-        before = self._due
-        missing = b"" if raw.startswith(GZIP) or raw.endswith(self._separator) else self._separator
-        if self._packed and not raw.startswith(GZIP):
-            raw, missing = gzip.compress(raw + missing), b""
-        self._due = missing
-        return (b"", raw) if before is None else (before, raw.removeprefix(BYTE_ORDER_MARK))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class KeptFolder:
-    """Kept HTML files, under their relative paths.
-
-    sources: the input folders by their names, with which the paths begin; the only one may have the name "".
-
-    What was read is what is written; only of a page over the size limit, the rest is read from the file. No link is
-    followed below the folders, in either of them.
-    """
-
-    def __init__(self, sources: Mapping[str, Path], target: Path) -> None:
-        for source in sources.values():
-            if target.resolve().is_relative_to(source.resolve()):
-                raise ConfigurationError(
-                    f"--kept {str(target)!r} is inside the input folder {str(source)!r}: name a folder outside it"
-                )
-        self._sources, self._target = sources, target
-        target.mkdir(parents=True, exist_ok=True)
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Write the records' files; a file that fails is removed."""
-        for record in records:
-            *folders, name = PurePosixPath(record.place).parts
-            try:
-                with _folder_in(self._target, folders, make=True) as folder:
-                    self._write(record, name, folder)
-            except OSError as error:
-                raise OutputError(
-                    f"{self._target / record.place}: {error.strerror}; make room, or remove a link that is there, and "
-                    "run the same command again"
-                ) from error
-
-    def _write(self, record: Record, name: str, folder: int) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(name, flags, 0o666, dir_fd=folder)
-        try:
-            with os.fdopen(descriptor, "wb") as copy:
-                if len(record.raw) <= MAX_PAGE_SIZE:
-                    copy.write(record.raw)
-                else:
-                    self._copy_whole(record, copy)
-        except OSError:
-            os.unlink(name, dir_fd=folder)
-            raise
-
-    def _copy_whole(self, record: Record, copy: BinaryIO) -> None:
-        *folders, name = PurePosixPath(record.place).parts
-        top = "" if "" in self._sources else folders.pop(0)
-        with (
-            _folder_in(self._sources[top], folders, make=False) as folder,
-            os.fdopen(open_regular(name, folder), "rb") as whole,
-        ):
-            shutil.copyfileobj(whole, copy)
-
-    def close(self) -> None:
-        """Do nothing: no file is held open."""
-
-
-@contextmanager
-def _folder_in(top: Path, names: Sequence[str], *, make: bool) -> Iterator[int]:
-    """Open a folder below `top`, which alone may be a link; make: create what is missing."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    folder = os.open(top, flags)
-    try:
-        for name in names:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
-            above, folder = folder, os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(above)
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def open_kept(name: str, kind: InputKind | None, sources: Sequence[str]) -> KeptOutput:
-    """Return the output for kept records: a folder if the inputs are folders of HTML, otherwise a file.
-
-    kind: of the inputs; ConfigurationError for None, several kinds. sources: their names.
-    """
-    if kind is None:
-        raise ConfigurationError("--kept takes records as they were read: inputs of several kinds do not fit in one")
-    if kind is InputKind.WARC:
-        return KeptRecords(name, SEPARATOR, packed=len(sources) > 1 and any(one.endswith(".gz") for one in sources))
-    if kind is InputKind.JSON_LINES:
-        return KeptRecords(name, b"\n")
-    return KeptFolder({"": Path(sources[0])} if len(sources) == 1 else folders_by_name(sources), Path(name))
+    return descriptor
 
 
 class BadRecords:
     """Reports bad records on stderr, and writes them to the file `errors`, if any.
 
-    name: of the input; records of several inputs say themselves where they are from.
+    name: of the input; records of several inputs say themselves where they are from. keep: as of `OutputFile`.
     """
 
-    def __init__(self, name: str, errors: str | None) -> None:
+    def __init__(self, name: str, errors: str | None, *, keep: int = 0) -> None:
         self._name = name
-        self._file = None if errors is None else OutputFile(errors)
+        self._file = None if errors is None else OutputFile(errors, keep=keep)
         self.count = 0
 
     def report(self, records: Sequence[tuple[Record, str]]) -> None:
@@ -263,6 +131,11 @@ class BadRecords:
                 click.echo("twinsieve: further bad records are counted without a message", err=True)
         if self._file is not None:
             self._file.write([_error_line(self._source(record), record, problem) for record, problem in records])
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        if self._file is not None:
+            self._file.sync()
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
-from dedup_service.core.page import PreparedPage
+from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.progress import progress
@@ -22,7 +22,7 @@ from dedup_service.runtime.events import BatchEvent, Observers
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
-__all__ = ["Batch", "VerdictSink", "batches", "iter_prepared", "prepared_by_id", "run"]
+__all__ = ["Batch", "DecidedRecord", "VerdictSink", "batches", "iter_prepared", "prepared_by_id", "run"]
 
 BATCH_RECORDS = 512
 BATCH_BYTES = 32 * 2**20
@@ -118,15 +118,28 @@ def _prepared_batches(
             yield pending.prepared(answers)
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedRecord:
+    """A record, the page that it describes, and the verdict on it."""
+
+    record: Record
+    page: Page
+    verdict: Verdict
+
+
 class VerdictSink(Protocol):
     """Takes the results of `run`, batch by batch."""
 
-    def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
+    def verdicts(self, decided: Sequence[DecidedRecord]) -> None:
         """Take the verdicts of a batch."""
         ...
 
     def bad(self, records: Sequence[tuple[Record, str]]) -> None:
         """Take the bad records of a batch, each with its problem."""
+        ...
+
+    def reached(self, record: Record) -> None:
+        """Take note that everything up to `record` was taken."""
         ...
 
 
@@ -150,7 +163,9 @@ def run(
         if batch.bad:
             sink.bad(batch.bad)
         if batch.pages:
-            sink.verdicts([(record, verdict) for (record, _), verdict in zip(batch.pages, verdicts, strict=True)])
+            pairs = zip(batch.pages, verdicts, strict=True)
+            sink.verdicts([DecidedRecord(record, one.page, verdict) for (record, one), verdict in pairs])
+        sink.reached(batch.records[-1])
 
 
 def iter_prepared(
@@ -160,12 +175,12 @@ def iter_prepared(
 
     Shows a progress bar on a terminal. Once `stopped()`, no further batch is read.
     """
-    with open_source(name) as source, progress(source.name, source.size_bytes) as advance:
+    with open_source(name) as source, progress(source) as advance:
         for batch in _prepared_batches(source.records, preparer, stopped):
             if batch.bad:
                 bad.report(batch.bad)
             yield from batch.pages
-            advance(len(batch.records), sum(len(record.raw) for record in batch.records))
+            advance(len(batch.records))
 
 
 def prepared_by_id(

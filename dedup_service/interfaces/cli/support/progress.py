@@ -11,18 +11,19 @@ from types import TracebackType
 from typing import Self
 
 from dedup_service.runtime.events import NullObserver, RestoreEvent
+from dedup_service.runtime.readers import InputSource
 
 __all__ = ["Advance", "RestoreBar", "progress", "records_progress", "stages_progress"]
 
-Advance = Callable[[int, int], None]
-"""Adds a batch to an input's progress: (pages, bytes)."""
+Advance = Callable[[int], None]
+"""Adds a batch of pages to an input's progress."""
 
 
 @contextmanager
-def progress(name: str, size_bytes: int | None) -> Iterator[Advance]:
-    """Show how much of the input `name` has been read; if its size is unknown, only the number of pages."""
+def progress(source: InputSource) -> Iterator[Advance]:
+    """Show how much of an input has been read, in bytes; if its size is unknown, only the number of pages."""
     if not sys.stderr.isatty():
-        yield _nothing
+        yield lambda _pages: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -35,13 +36,13 @@ def progress(name: str, size_bytes: int | None) -> Iterator[Advance]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=size_bytes, pages=0)
+        task = bar.add_task(source.name, total=source.size_bytes, pages=0)
         pages = 0
 
-        def advance(more_pages: int, more_bytes: int) -> None:
+        def advance(more_pages: int) -> None:
             nonlocal pages
             pages += more_pages
-            bar.update(task, advance=more_bytes, pages=pages)
+            bar.update(task, completed=source.read_bytes(), pages=pages)
 
         yield advance
 

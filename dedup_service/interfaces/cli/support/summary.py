@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -33,6 +33,13 @@ class Summary:
             if verdict.guard is not None:
                 self.guards[verdict.guard.value] += 1
             self.claim_refused += verdict.claim_refused
+
+    def restore(self, counts: Mapping[str, Any]) -> None:
+        """Begin with the counts that `as_dict` gave."""
+        self.kinds.update(counts["verdicts"])
+        self.guards.update({name: count for name, count in counts["guards"].items() if count})
+        self.claim_refused += counts["claim_refused"]
+        self.bad_records += counts["bad_records"]
 
     def as_dict(self, **details: Any) -> dict[str, Any]:
         """Return the counts and `details` as JSON values."""

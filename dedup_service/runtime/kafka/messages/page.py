@@ -40,7 +40,7 @@ from dedup_service.core.size_limits import (
 )
 from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, names_in_json, page_in_json, text_page_in_json
-from dedup_service.runtime.readers.record import Extract
+from dedup_service.runtime.readers.record import Extract, Mark
 
 __all__ = [
     "CUT_BYTES",
@@ -138,6 +138,11 @@ class PageMessage:
     def number(self) -> int:
         """Position in its partition, from 1."""
         return self.offset + 1
+
+    @property
+    def mark(self) -> Mark:
+        """The next offset."""
+        return Mark(self.number, self.offset + 1)
 
     @property
     def place(self) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.shards.shard import ShardNumber, ShardState
+from dedup_service.runtime.addresses import file_system, is_address, translated_errors
 from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.kafka.state.deciding_state import (
@@ -37,7 +38,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manife
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import row_files
 
-__all__ = ["Report", "ShardSource", "SourceUnreachableError", "is_address", "open_source"]
+__all__ = ["Report", "ShardSource", "open_source"]
 
 Report = Callable[[str, int, int], None]
 """Progress: (stage, done, total); total 0 if it is unknown."""
@@ -49,10 +50,6 @@ _STABLE_ATTEMPTS = 3
 _WAL = "-wal"
 _WAL_HEAD = 32
 """Bytes at the beginning of a write-ahead file that change when it begins again."""
-
-
-class SourceUnreachableError(StateError):
-    """An address could not be read. Check it, the credentials and the network, and try again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,18 +72,13 @@ class ShardSource:
         return self.store.manifest.label.log
 
 
-def is_address(source: str) -> bool:
-    """Return whether a source is an address, as `s3://bucket/prefix`, and no folder."""
-    return "://" in source
-
-
 @contextmanager
 def open_source(source: str, scratch: Path, report: Report) -> Iterator[ShardSource]:
     """Yield the last snapshot of the shard at `source`. scratch: a folder for copies, which is created.
 
     ConfigurationError if there is no such folder, or a library is missing; StateError without a snapshot;
     ForeignStateError for the state of something else; StoreDamagedError, and later for what is read later, if a file is
-    missing, altered or of another store; SourceUnreachableError.
+    missing, altered or of another store; AddressUnreachableError.
     """
     try:
         scratch.mkdir()
@@ -215,16 +207,13 @@ class _Remote:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        with self._translated():
-            from fsspec.core import url_to_fs
-
-            self._files, self._root = url_to_fs(address, use_listings_cache=False)
-        self._root = self._root.rstrip("/")
+        self._files, root = file_system(address, use_listings_cache=False)
+        self._root = root.rstrip("/")
 
     def manifest(self) -> bytes:
         """Return the manifest; StateError if there is none."""
         try:
-            with self._translated():
+            with translated_errors(self._address):
                 return bytes(self._files.cat_file(f"{self._root}/{PAGES_FOLDER}/{MANIFEST}"))
         except FileNotFoundError as error:
             raise StateError(
@@ -233,24 +222,5 @@ class _Remote:
 
     def get(self, name: str, path: Path) -> None:
         """Download a file; FileNotFoundError if it is not there."""
-        with self._translated():
+        with translated_errors(self._address):
             self._files.get_file(f"{self._root}/{name}", str(path))
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except ImportError as error:
-            raise ConfigurationError(
-                f"{self._address} cannot be read without a library: pip install 'twinsieve[s3]' for s3://; for other "
-                f"storage what fsspec asks for ({error})"
-            ) from error
-        except ValueError as error:
-            raise ConfigurationError(f"{self._address} is no address that fsspec knows: {error}") from error
-        except Exception as error:  # each storage has errors of its own
-            raise SourceUnreachableError(
-                f"{self._address} cannot be read: {type(error).__name__}: {error}; check the address, the credentials "
-                "and the network"
-            ) from error

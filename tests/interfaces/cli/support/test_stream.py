@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.verdict import Verdict
-from dedup_service.interfaces.cli.support.page_stream import BATCH_BYTES, BATCH_RECORDS, batches, run
+from dedup_service.interfaces.cli.support.page_stream import BATCH_BYTES, BATCH_RECORDS, DecidedRecord, batches, run
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.readers.jsonlines import JsonLine
@@ -45,14 +44,19 @@ class RecordingSink:
     def __init__(self) -> None:
         self.numbers: list[int] = []
         self.bad_numbers: list[int] = []
+        self.last = 0
 
-    def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
+    def verdicts(self, decided: Sequence[DecidedRecord]) -> None:
         """Record the numbers of records with a verdict."""
-        self.numbers += [record.number for record, _ in decided]
+        self.numbers += [one.record.number for one in decided]
 
     def bad(self, records: Sequence[tuple[Record, str]]) -> None:
         """Record the numbers of bad records."""
         self.bad_numbers += [record.number for record, _ in records]
+
+    def reached(self, record: Record) -> None:
+        """Record up to where everything was taken."""
+        self.last = record.number
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 2, 99])
@@ -77,4 +81,4 @@ def test_bad_records_are_separated() -> None:
     mixed = [line(1), JsonLine(2, b"hello"), line(3)]
     with Preparer(SpaceOptions(), inline=True) as preparer, NearDuplicateFilter.open(None) as state:
         run(mixed, preparer, state, sink, lambda: False)
-    assert (sink.numbers, sink.bad_numbers) == ([1, 3], [2])
+    assert (sink.numbers, sink.bad_numbers, sink.last) == ([1, 3], [2], 3)

@@ -1,24 +1,21 @@
 """Snapshots of shards at addresses: copies in object storage, which a running shard may have torn."""
 
-import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.runtime.addresses import AddressUnreachableError
 from dedup_service.runtime.kafka.shards import shard_source
-from dedup_service.runtime.kafka.shards.shard_source import SourceUnreachableError
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.store.errors import StoreDamagedError
 from tests.runtime.kafka.shards.folders import opened
 from tests.runtime.kafka.shards.test_copying import copy, log, snapshots
+from tests.s3_server import put
 
 
 @pytest.fixture(scope="module")
@@ -135,36 +132,6 @@ def test_folders_are_copied_without_fsspec(half: Path, tmp_path: Path) -> None:
     assert done.stdout == "False\n"
 
 
-@pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """Start an S3 server on this machine, and let clients use it; return its address."""
-    output = tmp_path / "server.log"
-    with output.open("w") as file:
-        server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], stderr=file)
-    try:
-        address = None
-        deadline = time.monotonic() + 60
-        while address is None:
-            assert time.monotonic() < deadline, output.read_text()
-            time.sleep(0.1)
-            address = re.search(r"http://127\.0\.0\.1:\d+", output.read_text())
-        monkeypatch.setenv("AWS_ENDPOINT_URL", address[0])
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        yield address[0]
-    finally:
-        server.kill()
-        server.wait()
-
-
-def put(address: str, content: bytes = b"") -> None:
-    request = Request(address, content, {"Content-Type": "application/octet-stream"}, method="PUT")
-    with urlopen(request, timeout=30):
-        pass
-
-
 @pytest.mark.slow
 def test_a_shard_is_copied_from_object_storage(half: Path, tmp_path: Path, s3: str) -> None:
     """The command reads s3:// through the extra, and gives the same rows; a missing bucket is one line."""
@@ -194,5 +161,5 @@ def test_a_shard_is_copied_from_object_storage(half: Path, tmp_path: Path, s3: s
 @pytest.mark.slow
 def test_storage_that_does_not_answer_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An endpoint where nothing listens is named with what to check."""
-    with pytest.raises(SourceUnreachableError, match="check the address, the credentials"):
+    with pytest.raises(AddressUnreachableError, match="check the address, the credentials"):
         copy("1/4", tmp_path / "new", "http://127.0.0.1:9/shard")

@@ -1,0 +1,231 @@
+"""Parquet files that a run writes: verdicts, pages that were kept, rows as they were read.
+
+A file is complete once it is closed, also after an interruption or an error. One of a process that was killed has no
+footer, and is refused by its readers; run the same command again.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.page import Page
+from dedup_service.core.verdict import Verdict
+from dedup_service.interfaces.cli.support.outputs import OutputError
+from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
+from dedup_service.runtime.readers import NamedRecord, Record
+from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, require_pyarrow, shape_of
+from dedup_service.runtime.verdict_json import verdict_dict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["KeptRows", "PageTable", "TableFile", "VerdictTable", "page_dict"]
+
+GROUP_ROWS = 1 << 16
+GROUP_BYTES = 64 << 20
+"""A row group ends at one of them: it is in memory until then."""
+
+COMPRESSION = "zstd"
+
+
+class TableFile:
+    """A Parquet file of these columns. compression: as pyarrow names it."""
+
+    def __init__(self, name: str, schema: "pa.Schema", compression: str = COMPRESSION) -> None:
+        import pyarrow.parquet as pq
+
+        self._name, self.schema = name, schema
+        self._parts: list[Any] = []
+        self._rows = self._bytes = 0
+        try:
+            self._writer = pq.ParquetWriter(name, schema, compression=compression)
+        except OSError as error:
+            raise ConfigurationError(f"cannot write {name!r}: {error.strerror or error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, batch: "pa.RecordBatch") -> None:
+        """Append rows; OutputError if the disk does not take them."""
+        self._parts.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self.end_group()
+
+    def end_group(self) -> None:
+        """Write the rows so far as a row group, if there are any."""
+        import pyarrow as pa
+
+        if self._rows:
+            table = pa.Table.from_batches(self._parts, self.schema)
+            self._parts, self._rows, self._bytes = [], 0, 0
+            with self._errors():
+                self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
+    def close(self) -> None:
+        """Write what is left, and the footer."""
+        self.end_group()
+        with self._errors():
+            self._writer.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OutputError(
+                f"{self._name}: {error.strerror or error}; the file is not complete. Make room and run the same "
+                "command again"
+            ) from error
+
+
+class VerdictTable:
+    """Verdicts as rows, with the keys of their lines as columns."""
+
+    def __init__(self, name: str) -> None:
+        require_pyarrow(name)
+        import pyarrow as pa
+
+        text = pa.string()
+        distance = pa.struct([("words", pa.int16()), ("body", pa.int16())])
+        self._file = TableFile(
+            name,
+            pa.schema(
+                [
+                    ("id", text),
+                    ("url", text),
+                    ("verdict", text),
+                    ("duplicate_of", text),
+                    ("duplicate_of_url", text),
+                    ("distance", distance),
+                    ("score", pa.float64()),
+                    ("reason", text),
+                    ("sequence", pa.int64()),
+                    ("space", text),
+                ]
+            ),
+        )
+
+    def write(self, verdicts: Sequence[Verdict]) -> None:
+        """Append verdicts."""
+        import pyarrow as pa
+
+        rows = [verdict_dict(verdict) for verdict in verdicts]
+        self._file.add(pa.RecordBatch.from_pylist(rows, self._file.schema))
+
+    def sync(self) -> None:
+        """Do nothing: a table that is not closed is written anew."""
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._file.close()
+
+
+def page_dict(page: Page) -> dict[str, Any]:
+    """Return a page under the keys that `filter` reads, without those that it does not have."""
+    values = {
+        "id": page.id,
+        "url": page.url,
+        "title": page.title,
+        "text": page.text,
+        "lang": page.lang,
+        "date": page.date,
+        "site_name": page.site_name,
+        "canonical_url": page.claimed_url,
+        "keywords": list(page.keywords),
+        "tags": list(page.tags),
+        "references": list(page.references),
+    }
+    return {key: value for key, value in values.items() if value or key == "text"}
+
+
+class PageTable:
+    """Kept pages of any kind as rows, with what was extracted of them."""
+
+    due: bytes | None = None
+
+    def __init__(self, name: str) -> None:
+        require_pyarrow(name)
+        import pyarrow as pa
+
+        names = ("id", "url", "title", "text", "lang", "date", "site_name", "canonical_url")
+        lists = ("keywords", "tags", "references")
+        columns = [(key, pa.string()) for key in names] + [(key, pa.list_(pa.string())) for key in lists]
+        self._file = TableFile(name, pa.schema(columns))
+
+    def write(self, kept: Sequence[DecidedRecord]) -> None:
+        """Append pages."""
+        import pyarrow as pa
+
+        self._file.add(pa.RecordBatch.from_pylist([page_dict(one.page) for one in kept], self._file.schema))
+
+    def sync(self) -> None:
+        """Do nothing: a table that is not closed is written anew."""
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._file.close()
+
+
+class KeptRows:
+    """Kept rows of Parquet files, with all their columns: types, metadata and row groups are those of the inputs.
+
+    sources: the inputs, of which all must have the same columns; the metadata is that of the first.
+    """
+
+    due: bytes | None = None
+
+    def __init__(self, name: str, sources: Sequence[str]) -> None:
+        require_pyarrow(name)
+        schema, compression = shape_of(sources[0])
+        self._file = TableFile(name, schema, compression)
+        self._first, self._group = sources[0], ("", -1)
+
+    def write(self, kept: Sequence[DecidedRecord]) -> None:
+        """Append the rows of pages. ConfigurationError if an input has other columns."""
+        rows = [_origin_of(one.record) for one in kept]
+        for _, same in groupby(rows, key=lambda row: id(row[1].batch)):
+            source, origins = (group := list(same))[0][0], [origin for _, origin in group]
+            self._begin(source, origins[0])
+            self._file.add(_taken(origins, self._file.schema))
+
+    def _begin(self, source: str, origin: RowOrigin) -> None:
+        """End the row group if this row is of another one."""
+        if not origin.batch.schema.equals(self._file.schema, check_metadata=False):
+            raise ConfigurationError(
+                f"{source} has other columns than {self._first}, and --kept writes the rows of all inputs into one "
+                "table: filter them one after the other, with one --state, or name a file that ends with .jsonl"
+            )
+        if (source, origin.group) != self._group:
+            self._file.end_group()
+            self._group = source, origin.group
+
+    def sync(self) -> None:
+        """Do nothing: a table that is not closed is written anew."""
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._file.close()
+
+
+def _origin_of(record: Record) -> tuple[str, RowOrigin]:
+    """Return the input of a row, "" for the only one, and the row as it was read."""
+    source, row = (record.source, record.record) if isinstance(record, NamedRecord) else ("", record)
+    if not isinstance(row, ParquetRow) or row.origin is None:
+        raise AssertionError("a row was read without all its columns")
+    return source, row.origin
+
+
+def _taken(origins: Sequence[RowOrigin], schema: "pa.Schema") -> "pa.RecordBatch":
+    """Return rows of one batch."""
+    batch = origins[0].batch.take([origin.at for origin in origins])
+    return batch.replace_schema_metadata(schema.metadata)

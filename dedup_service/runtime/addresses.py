@@ -1,0 +1,63 @@
+"""Files that are not on this machine: object storage and Web addresses, through fsspec, with errors in our words.
+
+fsspec is imported when the first address is used: who has none needs neither it nor what it imports.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dedup_service.core.errors import ConfigurationError, TwinsieveError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+__all__ = ["AddressUnreachableError", "file_system", "is_address", "translated_errors"]
+
+
+class AddressUnreachableError(TwinsieveError):
+    """An address could not be read. Check it, the credentials and the network, and try again."""
+
+    retryable: ClassVar[bool] = True
+
+
+def is_address(name: str) -> bool:
+    """Return whether a name is an address, as `s3://bucket/prefix`, and no path.
+
+    >>> is_address("s3://crawl/monday.jsonl"), is_address("crawl/monday.jsonl")
+    (True, False)
+    """
+    return "://" in name
+
+
+def file_system(address: str, **options: Any) -> "tuple[AbstractFileSystem, str]":
+    """Return fsspec's file system of an address, and its path there. options: of that file system.
+
+    ConfigurationError if a library is missing, or fsspec knows no such address.
+    """
+    with translated_errors(address):
+        from fsspec.core import url_to_fs
+
+        files, path = url_to_fs(address, **options)
+        return files, str(path)
+
+
+@contextmanager
+def translated_errors(address: str) -> Iterator[None]:
+    """Raise what a storage raises as ConfigurationError or AddressUnreachableError; FileNotFoundError as it is."""
+    try:
+        yield
+    except (FileNotFoundError, TwinsieveError, GeneratorExit):
+        raise
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{address} cannot be read without a library: pip install 'twinsieve[s3]' for s3:// and https://; for "
+            f"other storage what fsspec asks for ({error})"
+        ) from error
+    except ValueError as error:
+        raise ConfigurationError(f"{address} is no address that fsspec knows: {error}") from error
+    except Exception as error:  # each storage has errors of its own
+        raise AddressUnreachableError(
+            f"{address} cannot be read: {type(error).__name__}: {error}; check the address, the credentials and the "
+            "network"
+        ) from error

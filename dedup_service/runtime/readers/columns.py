@@ -1,0 +1,83 @@
+"""Columns of a data set by other names than ours: `text=content,url=metadata.warc_url`.
+
+A name with points is looked for as it is, and then as a path through objects (`metadata.warc_url`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dedup_service.core.errors import ConfigurationError
+
+__all__ = ["COLUMNS", "Columns"]
+
+COLUMNS = (
+    "url",
+    "id",
+    "title",
+    "text",
+    "html",
+    "lang",
+    "keywords",
+    "tags",
+    "references",
+    "date",
+    "site_name",
+    "canonical_url",
+)
+"""What a page may have, under our names, which are also those of the keys of a line of JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Names of an input's columns: pairs of ours and theirs. A column that is not among them has our name."""
+
+    names: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the columns that `text` names: `ours=theirs`, with commas between; ConfigurationError if it does not.
+
+        >>> Columns.parse("text=content,url=warc_url").names
+        (('text', 'content'), ('url', 'warc_url'))
+        """
+        names: dict[str, str] = {}
+        for part in text.split(","):
+            ours, equals, theirs = part.partition("=")
+            ours, theirs = ours.strip(), theirs.strip()
+            if not equals or not theirs or ours not in COLUMNS:
+                raise ConfigurationError(
+                    f"{part.strip()!r} names no column: write ours=theirs, as text=content, with one of ours: "
+                    + ", ".join(COLUMNS)
+                )
+            if ours in names:
+                raise ConfigurationError(f"the column {ours!r} is named twice: leave one out")
+            names[ours] = theirs
+        return cls(tuple(names.items()))
+
+    def of(self, ours: str) -> str:
+        """Return the name of a column in the input."""
+        return dict(self.names).get(ours, ours)
+
+    def pick(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of a row under our names; those that it does not have are left out.
+
+        >>> Columns.parse("url=metadata.url").pick({"text": "A text", "metadata": {"url": "https://a.example/"}})
+        {'url': 'https://a.example/', 'text': 'A text'}
+        """
+        picked: dict[str, Any] = {}
+        renamed = dict(self.names)
+        for ours in COLUMNS:
+            found, value = _value_at(row, renamed.get(ours, ours))
+            if found:
+                picked[ours] = value
+        return picked
+
+
+def _value_at(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
+    """Return whether a row has a value of this name, or at this path, and the value."""
+    if name in row:
+        return True, row[name]
+    first, point, rest = name.partition(".")
+    inner = row.get(first)
+    return _value_at(inner, rest) if point and isinstance(inner, Mapping) else (False, None)

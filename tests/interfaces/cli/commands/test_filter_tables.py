@@ -1,0 +1,121 @@
+"""Parquet and packed files as inputs and outputs of `filter`."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from tests.interfaces.cli.running import Cli, page, write_lines
+from tests.runtime.readers.samples import KINDS, write_sample
+
+PAGES = [page(1), page(2), page(3, page(1)["text"]), page(4), page(5, page(2)["text"]), page(6), page(7)]  # type: ignore[arg-type]
+KEPT = ["p1", "p2", "p4", "p6", "p7"]
+
+
+def table(path: Path, pages: list[dict[str, Any]], group: int = 3, **more: Any) -> Path:
+    """Write pages as rows, with columns that are not ours."""
+    rows = [
+        one | {"crawled": number, "labels": [{"name": "a", "share": number / 2}]} for number, one in enumerate(pages)
+    ]
+    values = pa.Table.from_pylist(rows).replace_schema_metadata({"made": "by a test"})
+    pq.write_table(values, path, row_group_size=group, **more)
+    return path
+
+
+def test_a_table_gives_the_verdicts_of_its_lines(cli: Cli, tmp_path: Path) -> None:
+    """The same pages as rows and as lines, packed and plain, have the same verdicts."""
+    lines = write_lines(tmp_path / "pages.jsonl", PAGES)
+    expected = cli("filter", lines).lines
+    packed = zstandard.ZstdCompressor().compress(lines.read_bytes())
+    (tmp_path / "pages.jsonl.zst").write_bytes(packed)
+    for path in (table(tmp_path / "pages.parquet", PAGES), tmp_path / "pages.jsonl.zst"):
+        ran = cli("filter", path)
+        assert (ran.code, ran.lines) == (0, expected)
+
+
+def test_verdicts_are_rows_of_a_table(cli: Cli, tmp_path: Path) -> None:
+    """The columns are the keys of the lines, and the values the same, with nothing left out."""
+    lines = write_lines(tmp_path / "pages.jsonl", PAGES)
+    verdicts = tmp_path / "verdicts.parquet"
+    assert cli("filter", lines, "-o", verdicts).code == 0
+    assert pq.read_table(verdicts).to_pylist() == cli("filter", lines).lines
+
+
+def test_kept_rows_have_all_their_columns(cli: Cli, tmp_path: Path) -> None:
+    """Types, metadata, compression and row groups are those of the inputs, of which the first names the metadata."""
+    first = table(tmp_path / "a.parquet", PAGES[:4], compression="gzip")
+    second = table(tmp_path / "b.parquet", PAGES[4:])
+    kept = tmp_path / "kept.parquet"
+    assert cli("filter", first, second, "--kept", kept).code == 0
+    assert pq.read_table(kept).column("id").to_pylist() == KEPT
+    written, read = pq.ParquetFile(kept), pq.ParquetFile(first)
+    assert written.schema_arrow.equals(read.schema_arrow, check_metadata=True)
+    metadata = written.metadata
+    assert [metadata.row_group(one).num_rows for one in range(metadata.num_row_groups)] == [2, 1, 2]
+    assert metadata.row_group(0).column(0).compression == "GZIP"
+    whole = [row for path in (first, second) for row in pq.read_table(path).to_pylist()]
+    assert pq.read_table(kept).to_pylist() == [row for row in whole if row["id"] in KEPT]
+
+
+def test_inputs_with_other_columns_do_not_fit_in_one_table(cli: Cli, tmp_path: Path) -> None:
+    """The error names both, and what to do."""
+    first = table(tmp_path / "a.parquet", PAGES[:2])
+    second = tmp_path / "b.parquet"
+    pq.write_table(pa.Table.from_pylist(PAGES[2:]), second)
+    ran = cli("filter", first, second, "--kept", tmp_path / "kept.parquet")
+    assert ran.code == 2
+    assert f"{second} has other columns than {first}" in ran.err
+
+
+def test_pages_of_any_kind_are_kept_as_lines_or_rows(cli: Cli, tmp_path: Path) -> None:
+    """What was extracted of them is under keys that `filter` reads again."""
+    names = [str(write_sample(tmp_path, kind)) for kind in KINDS]
+    for name in ("kept.jsonl", "kept.jsonl.gz", "kept.jsonl.zst", "kept.parquet"):
+        kept = tmp_path / name
+        ran = cli("filter", *names, "--kept", kept, "-o", tmp_path / "verdicts.jsonl", "--quiet")
+        assert ran.code == 3, "some records of the samples are bad"
+        verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
+        again = cli("filter", kept, "--quiet")
+        assert again.code == 0
+        wanted = [(one["id"], one["url"]) for one in verdicts if one["verdict"] != "duplicate"]
+        assert [(line["id"], line["url"]) for line in again.lines] == wanted
+
+
+def test_kept_lines_are_packed_as_their_name_says(cli: Cli, tmp_path: Path) -> None:
+    """The lines are those that were read."""
+    lines = write_lines(tmp_path / "pages.jsonl", PAGES)
+    kept = tmp_path / "kept.jsonl.gz"
+    cli("filter", lines, "--kept", kept)
+    assert [json.loads(line)["id"] for line in gzip.decompress(kept.read_bytes()).splitlines()] == KEPT
+
+
+def test_columns_of_lines_have_other_names(cli: Cli, tmp_path: Path) -> None:
+    """Paths name values in objects; a wrong name is wrong usage."""
+    values = [{"text": one["text"], "id": one["id"], "metadata": {"url": one["url"]}} for one in PAGES]
+    lines = write_lines(tmp_path / "pages.jsonl", values)
+    ran = cli("filter", lines, "--columns", "url=metadata.url")
+    assert [line["url"] for line in ran.lines] == [one["url"] for one in PAGES]
+    for wrong in ("adress=url", "url", "url=a,url=b"):
+        assert cli("filter", lines, "--columns", wrong).code == 2
+
+
+def test_a_table_without_the_columns_is_wrong_usage(cli: Cli, tmp_path: Path) -> None:
+    """Its columns are named; among several inputs it costs its own pages only."""
+    pq.write_table(pa.table({"address": ["https://a.example/"], "content": ["a text"]}), tmp_path / "a.parquet")
+    ran = cli("filter", tmp_path / "a.parquet")
+    assert (ran.code, ran.out) == (2, "")
+    assert "has no column 'url', it has address, content" in ran.err
+    lines = write_lines(tmp_path / "pages.jsonl", PAGES)
+    ran = cli("filter", tmp_path / "a.parquet", lines)
+    assert (ran.code, len(ran.lines)) == (3, len(PAGES))
+
+
+def test_rows_go_to_no_file_of_another_name(cli: Cli, tmp_path: Path) -> None:
+    """A name says what is written; the error says which names there are."""
+    ran = cli("filter", table(tmp_path / "a.parquet", PAGES), "--kept", tmp_path / "kept")
+    assert ran.code == 2
+    assert "name a file that ends with .jsonl or .parquet" in ran.err

@@ -1,0 +1,138 @@
+"""A run over files that was interrupted goes on where it was, and its outputs are those of one run."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dedup_service.interfaces.cli.support import resume
+from tests.interfaces.cli.running import Cli, article, page, write_lines
+from tests.runtime.readers.samples import write_sample
+
+KINDS = ("jsonl", "jsonl.gz", "parquet", "warc.gz", "folder")
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> list[Path]:
+    """Return inputs of several kinds, each with more pages than a batch."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pages = [page(number, article(number % 700, 30)) for number in range(900)]
+    return [write_sample(folder, kind, pages) for kind in KINDS]
+
+
+def command(inputs: list[Path], out: Path, state: Path) -> list[str]:
+    """Return the arguments of a run."""
+    files = ["-o", out / "verdicts.jsonl", "--kept", out / "kept.jsonl", "--errors", out / "errors.jsonl"]
+    return ["filter", *map(str, inputs), *map(str, files), "--state", str(state), "--json", "--processes", "1"]
+
+
+def written(out: Path) -> dict[str, bytes]:
+    """Return what a run wrote."""
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+@pytest.mark.slow
+def test_killed_at_random_places_it_completes_its_outputs(cli: Cli, inputs: list[Path], tmp_path: Path) -> None:
+    """SIGKILL, SIGTERM and SIGINT in turn: outputs and counts are those of a run that was left alone."""
+    (tmp_path / "whole").mkdir()
+    whole = cli(*command(inputs, tmp_path / "whole", tmp_path / "state-whole"))
+    expected = json.loads(whole.err.splitlines()[-1])
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = command(inputs, out, tmp_path / "state")
+    chosen = random.Random(1)
+    for attempt, number in enumerate((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)):
+        start = "from dedup_service.interfaces.cli.support import resume; resume.EVERY_S = 0.0"
+        code = f"{start}; import sys; from dedup_service.interfaces.cli.main import run; sys.exit(run(sys.argv[1:]))"
+        target = _lines(out / "verdicts.jsonl") + chosen.randint(1, 500)
+        process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and _lines(out / "verdicts.jsonl") < target:
+            time.sleep(0.005)
+        process.send_signal(number)
+        assert ("going on behind record" in process.communicate()[1]) == (attempt > 0)
+        assert process.returncode == (-signal.SIGKILL, 143, 130)[attempt]
+    ran = cli(*arguments)
+    assert "going on behind record" in ran.err
+    assert written(out) == written(tmp_path / "whole")
+    summary = json.loads(ran.err.splitlines()[-1])
+    for name in ("pages", "verdicts", "bad_records", "guards"):
+        assert summary[name] == expected[name]
+    assert not (tmp_path / "state" / resume.NOTE_FILE).exists()
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.fixture
+def interrupted(inputs: list[Path], tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the arguments of a run whose disk was full in the middle."""
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = command(inputs[:2], out, tmp_path / "state")
+    monkeypatch.setattr(resume, "EVERY_S", 0.0)
+    write = os.write
+    left = [3]
+
+    def fails(descriptor: int, data: bytes) -> int:
+        if os.path.realpath(f"/proc/self/fd/{descriptor}").endswith("verdicts.jsonl"):
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(28, "No space left on device")
+        return write(descriptor, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", fails)
+        assert cli(*arguments).code == 1
+    assert (tmp_path / "state" / resume.NOTE_FILE).exists()
+    return arguments
+
+
+@pytest.mark.parametrize("change", ["input", "output", "option", "from start", "none"])
+def test_it_reads_all_again_if_anything_is_different(
+    change: str, interrupted: list[str], inputs: list[Path], tmp_path: Path, cli: Cli
+) -> None:
+    """The outputs are those of a run from the start in each case."""
+    out = tmp_path / "out"
+    more: list[str] = []
+    if change == "input":
+        write_lines(inputs[0], [page(number, article(number, 30)) for number in range(5)])
+    elif change == "output":
+        (out / "verdicts.jsonl").write_bytes(b"")
+    elif change == "option":
+        more = ["--url-prefix", "https://"]
+    elif change == "from start":
+        more = ["--from-start"]
+    ran = cli(*interrupted, *more)
+    assert ("going on behind record" in ran.err) == (change == "none")
+    (tmp_path / "whole").mkdir()
+    cli(*command(inputs[:2], tmp_path / "whole", tmp_path / "state"), *more)
+    assert written(out) == written(tmp_path / "whole")
+
+
+def test_a_run_that_ended_begins_anew(inputs: list[Path], tmp_path: Path, cli: Cli) -> None:
+    """Its outputs may be gone since: each record gets the verdict that it had."""
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = command(inputs[:1], out, tmp_path / "state")
+    cli(*arguments)
+    first = written(out)
+    (out / "verdicts.jsonl").unlink()
+    ran = cli(*arguments)
+    assert "going on" not in ran.err
+    assert written(out) == first
+
+
+def test_a_damaged_note_is_no_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
+    """All is read again."""
+    (tmp_path / "state" / resume.NOTE_FILE).write_bytes(b"{")
+    ran = cli(*interrupted)
+    assert "going on" not in ran.err
+    assert ran.code == 3

@@ -1,0 +1,60 @@
+"""Packed lines."""
+
+import io
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.runtime.readers import Record, open_source
+from dedup_service.runtime.readers.packed import unpacked
+from dedup_service.runtime.readers.record import BrokenInput
+
+
+def lines_of(path: Path) -> list[Record]:
+    with open_source(str(path)) as source:
+        return [record for record in source.records if record is not None]
+
+
+@given(st.lists(st.binary(max_size=300), max_size=5), st.integers(1, 50))
+def test_frames_are_one_stream(parts: list[bytes], size: int) -> None:
+    """Whatever is read at once, the content is that of all frames, also of empty ones."""
+    packed = b"".join(zstandard.ZstdCompressor().compress(part) for part in parts)
+    stream = unpacked(io.BytesIO(packed), "a.jsonl.zst")
+    found = b"".join(iter(lambda: stream.read(size), b""))
+    assert found == b"".join(parts)
+
+
+def test_a_frame_of_unknown_length_and_a_large_window_is_read(tmp_path: Path) -> None:
+    """As `zstd --long=31` packs what it reads from a pipe."""
+    line = b'{"url": "https://a.example/", "text": "a text"}\n'
+    parameters = zstandard.ZstdCompressionParameters(window_log=27, enable_ldm=True)
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(packer.compress(line * 1000) + packer.flush())
+    assert [record.raw for record in lines_of(path)] == [line] * 1000
+
+
+@pytest.mark.parametrize("damage", ["truncated", "corrupt", "garbage behind", "no frame"])
+def test_a_damaged_file_ends_with_a_bad_record(tmp_path: Path, damage: str) -> None:
+    """Lines before the damage are read, and nothing raises."""
+    lines = b"".join(b'{"url": "https://a.example/%d", "text": "%d"}\n' % (one, one**9) for one in range(20_000))
+    packed = zstandard.ZstdCompressor(write_checksum=True).compress(lines)
+    middle = len(packed) // 2
+    content = {
+        "truncated": packed[:middle],
+        "corrupt": packed[:middle]
+        + bytes(byte ^ 0xFF for byte in packed[middle : middle + 50])
+        + packed[middle + 50 :],
+        "garbage behind": packed + b"garbage",
+        "no frame": b"no frame",
+    }[damage]
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(content)
+    *whole, last = lines_of(path)
+    assert isinstance(last, BrokenInput)
+    assert last.place == f"line {len(whole) + 1}"
+    assert len(whole) > 100 or damage == "no frame"
+    assert b"".join(record.raw for record in whole) == lines[: sum(len(record.raw) for record in whole)]

@@ -1,0 +1,158 @@
+"""Rows of Parquet files as pages."""
+
+import json
+import pickle
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.errors import ConfigurationError, RecordError
+from dedup_service.core.page import Page
+from dedup_service.runtime.readers import Extract, InputOptions, Record, open_source
+from dedup_service.runtime.readers.columns import Columns
+from dedup_service.runtime.readers.jsonlines import JsonLine
+from dedup_service.runtime.readers.parquet import ParquetRow, read_parquet
+from dedup_service.runtime.readers.record import BrokenInput
+
+
+def rows(path: Path, columns: str | None = None) -> list[Record]:
+    """Return the records of a file."""
+    with open_source(str(path), InputOptions(columns=Columns.parse(columns) if columns else None)) as source:
+        return [record for record in source.records if record is not None]
+
+
+def table(path: Path, *values: dict[str, Any], group: int = 1000) -> Path:
+    """Write rows."""
+    pq.write_table(pa.Table.from_pylist(list(values)), path, row_group_size=group)
+    return path
+
+
+texts = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+pages = st.fixed_dictionaries(
+    {"url": st.text(st.characters(exclude_categories=["Cs"]), max_size=20)},
+    optional={
+        "id": texts,
+        "title": texts,
+        "text": texts,
+        "lang": texts,
+        "date": texts,
+        "site_name": texts,
+        "canonical_url": texts,
+        "keywords": st.none() | st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=3),
+    },
+)
+
+
+@given(values=st.lists(pages, min_size=1, max_size=5))
+def test_a_row_is_the_page_of_its_line(tmp_path_factory: pytest.TempPathFactory, values: list[dict[str, Any]]) -> None:
+    """Whatever a line of JSON says, the row says, errors included."""
+    path = tmp_path_factory.mktemp("rows") / "pages.parquet"
+    schema = pa.schema(
+        [(name, pa.string()) for name in ("url", "id", "title", "text", "lang", "date", "site_name", "canonical_url")]
+        + [("keywords", pa.list_(pa.string()))]
+    )
+    pq.write_table(pa.Table.from_pylist(values, schema), path)
+
+    def said(record: Record) -> Page | str:
+        try:
+            return record.page(lambda *_: pytest.fail("no HTML"))
+        except RecordError as error:
+            return str(error)
+
+    lines = [JsonLine(2, json.dumps(value).encode()) for value in values]
+    assert [said(row) for row in rows(path)] == [said(line) for line in lines]
+
+
+def test_numbers_times_and_bytes_become_text(tmp_path: Path, extract_html: Extract) -> None:
+    """An id may be a number and a date a timestamp; HTML in bytes is decoded as browsers do."""
+    story = "本市新建的大桥周一上午正式通车，沿线居民出行更加方便，施工历时两年。" * 3
+    html = f"<html><body><article><p>{story}</p></article></body></html>".encode("gb18030")
+    values = {"url": "https://a.example/", "id": 7, "date": datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "html": html}
+    (row,) = rows(table(tmp_path / "a.parquet", values))
+    page = row.page(extract_html)
+    assert (page.id, page.date, story in page.text) == ("7", "2026-01-02T03:04:00+00:00", True)
+    (row,) = rows(table(tmp_path / "b.parquet", {"url": "https://a.example/", "text": "a", "date": date(2026, 1, 2)}))
+    assert row.page(extract_html).date == "2026-01-02"
+
+
+def test_columns_have_other_names(tmp_path: Path, extract_html: Extract) -> None:
+    """Fields of objects are named by their paths; only the named columns are read."""
+    values = {"content": "a text", "metadata": {"url": "https://a.example/", "size": 3}, "title": "A title", "more": 1}
+    (row,) = rows(table(tmp_path / "a.parquet", values), "text=content,url=metadata.url")
+    page = row.page(extract_html)
+    assert (page.url, page.text, page.title) == ("https://a.example/", "a text", "A title")
+    assert b"size" not in row.raw
+
+
+@pytest.mark.parametrize(
+    ("columns", "missing"), [(None, "url"), ("url=address", "text"), ("url=address,text=nothing", "nothing")]
+)
+def test_a_missing_column_is_named_with_those_that_are_there(tmp_path: Path, columns: str, missing: str) -> None:
+    """The error says how to name columns."""
+    path = table(tmp_path / "a.parquet", {"address": "https://a.example/", "content": "a text"})
+    with pytest.raises(ConfigurationError, match=rf"has no column '{missing}', it has address, content.*--columns"):
+        rows(path, columns)
+
+
+def test_a_damaged_row_group_costs_its_rows(tmp_path: Path, extract_html: Extract) -> None:
+    """It is one bad record by its name, and the rows of the others are read with their numbers."""
+    values = [{"url": f"https://a.example/{number}", "text": f"text {number} " * 50} for number in range(9)]
+    path = table(tmp_path / "a.parquet", *values, group=3)
+    column = pq.ParquetFile(path).metadata.row_group(1).column(1)
+    content = bytearray(path.read_bytes())
+    start = column.dictionary_page_offset or column.data_page_offset
+    content[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(content)
+    found = rows(path)
+    assert [record.number for record in found] == [1, 2, 3, 6, 7, 8, 9]
+    broken = pickle.loads(pickle.dumps(found[3]))
+    assert (broken.place, broken.raw) == ("row group 2", b"")
+    with pytest.raises(RecordError, match="cannot be read there"):
+        broken.page(extract_html)
+    with open_source(str(path), after=broken.mark) as source:
+        assert [record.number for record in source.records if record] == [7, 8, 9]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"hello" * 100, b"PAR1" + bytes(50) + b"PAR1"])
+def test_a_file_that_is_no_table_is_one_bad_record(tmp_path: Path, content: bytes) -> None:
+    """Reading it does not raise."""
+    path = tmp_path / "a.parquet"
+    path.write_bytes(content)
+    (broken,) = rows(path)
+    assert isinstance(broken, BrokenInput)
+    with pytest.raises(RecordError, match="the file cannot be read"):
+        broken.unread()
+
+
+def test_a_table_without_rows_is_empty(tmp_path: Path) -> None:
+    """It has no bad record, either."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"url": pa.array([], pa.string()), "text": pa.array([], pa.string())}), path)
+    assert rows(path) == []
+
+
+def test_a_row_goes_to_a_worker_without_its_batch(tmp_path: Path) -> None:
+    """A pickled row has the values of its page alone."""
+    path = table(tmp_path / "a.parquet", {"url": "https://a.example/", "text": "a", "more": "x" * 10_000})
+    (row,) = read_parquet(str(path), "a.parquet", whole=True)
+    assert isinstance(row, ParquetRow)
+    assert row.origin is not None
+    assert row.origin.batch.schema.names == ["url", "text", "more"]
+    packed = pickle.dumps(row)
+    assert len(packed) < 1000
+    assert pickle.loads(packed).origin is None
+
+
+def test_without_pyarrow_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is imported for Parquet alone."""
+    path = table(tmp_path / "a.parquet", {"url": "https://a.example/", "text": "a"})
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'twinsieve\[parquet\]'"):
+        rows(path)

@@ -1,0 +1,37 @@
+"""A local S3 server for tests, which clients find through the environment."""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+__all__ = ["put", "running_s3"]
+
+
+@contextmanager
+def running_s3(log: Path) -> Iterator[str]:
+    """Start an S3 server on this machine; yield its address. log: a file for what it prints."""
+    with log.open("w") as file:
+        server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], stderr=file)
+    try:
+        address = None
+        deadline = time.monotonic() + 60
+        while address is None:
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+            address = re.search(r"http://127\.0\.0\.1:\d+", log.read_text())
+        yield address[0]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def put(address: str, content: bytes = b"") -> None:
+    """Put an object, or make a bucket."""
+    request = Request(address, content, {"Content-Type": "application/octet-stream"}, method="PUT")
+    with urlopen(request, timeout=30):
+        pass
