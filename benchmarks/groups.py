@@ -81,7 +81,7 @@ def grams(text: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ComparedText:
     """How a page compares with the article alone; f1 is of the other two."""
 
     alone: float
@@ -93,14 +93,14 @@ class Choice:
         return 2 * self.alone * self.whole / (self.alone + self.whole) if self.alone + self.whole else 0.0
 
 
-def choices(group: PageGroup, texts: Mapping[str, str], articles: Mapping[str, str]) -> dict[str, Choice]:
+def choices(group: PageGroup, texts: Mapping[str, str], articles: Mapping[str, str]) -> dict[str, ComparedText]:
     """Return each page of a group, by its id, compared with the article. Repeated visits count once."""
     own = {member.id: grams(articles[member.id]) for member in group.members}
     longest = max(own.values(), key=len)
     found = {}
     for name, article in own.items():
         text = grams(texts[name])
-        found[name] = Choice(len(text & article) / (len(text) or 1), len(text & longest) / (len(longest) or 1))
+        found[name] = ComparedText(len(text & article) / (len(text) or 1), len(text & longest) / (len(longest) or 1))
     return found
 
 
@@ -108,7 +108,7 @@ def policy_rows(
     members: Sequence[tuple[int, GroupMember]], texts: Mapping[str, str], articles: Mapping[str, str]
 ) -> Iterator[tuple[str, ...]]:
     """Yield a row for each policy, and two for the best and the worst choice there is."""
-    compared: dict[int, dict[str, Choice]] = {}
+    compared: dict[int, dict[str, ComparedText]] = {}
     for group in grouped(members, canonical_policy("earliest"), min_size=2):
         found = choices(group, texts, articles)
         if len({choice.f1 for choice in found.values()}) > 1:
@@ -124,7 +124,7 @@ def policy_rows(
         yield _row(name, compared, chosen)
 
 
-def _row(name: str, compared: Mapping[int, Mapping[str, Choice]], chosen: Mapping[int, str]) -> tuple[str, ...]:
+def _row(name: str, compared: Mapping[int, Mapping[str, ComparedText]], chosen: Mapping[int, str]) -> tuple[str, ...]:
     picked = {group: compared[group][page] for group, page in chosen.items()}
     best = fmean(picked[group].f1 == max(choice.f1 for choice in compared[group].values()) for group in picked)
     worst = fmean(picked[group].f1 == min(choice.f1 for choice in compared[group].values()) for group in picked)
