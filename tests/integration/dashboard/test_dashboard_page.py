@@ -89,11 +89,10 @@ def test_a_kept_page_shows_its_neighbours(demo: Demo, watch: Callable[..., Brows
 
 def test_a_group_shows_its_pages(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
     """The explanation leads to them; a form chooses the policy by which one of them stands for the group."""
-    demo.wait_for(lambda: json.loads(demo.get("/api/duplicates?limit=1"))["rows"])
-    row = json.loads(demo.get("/api/duplicates?limit=1"))["rows"][0]
+    (row,) = demo.wait_for(lambda: json.loads(demo.get("/api/duplicates?verdict=duplicate&limit=1"))["rows"])
     watched = watch(demo.url)
     page = watched.page
-    page.goto(f"/why?url={row['url']}")
+    page.goto(f"/why?sequence={row['sequence']}")
     page.get_by_role("link", name="all its copies").click()
     members = page.locator("#members tbody tr")
     expect(members.filter(has=page.locator(".verdict.duplicate")).first).to_be_visible()
