@@ -48,7 +48,7 @@ class GroupMember:
         distance: Hamming distances to that page.
         score: How alike the two are, 0 to 1, or None.
         reason: The rule that decided, or None.
-        title: Its title; "" if it has none.
+        title: The first 300 characters of its title; "" if it has none.
         letters: Letters and digits of its main text; None if that is not stored any more.
         sentences: Different sentences of its main text, or None, likewise.
         host_sentences: Share of the sentences that are the own text of its host, 0 to 1; None if a policy does not

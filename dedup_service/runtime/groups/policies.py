@@ -29,7 +29,7 @@ def read_policy(text: str) -> CanonicalPolicy:
     def key(member: GroupMember) -> Any:
         try:
             return function(member)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ConfigurationError(f"--canonical {found[0]} failed on {member.url}: {error!r}") from error
 
     return CanonicalPolicy(found[0], key, asks_host_text=True)
@@ -37,10 +37,10 @@ def read_policy(text: str) -> CanonicalPolicy:
 
 def _function(module: str, name: str) -> Callable[[GroupMember], Any]:
     if "" not in sys.path:
-        sys.path.insert(0, "")  # as `python -m` does: the script of a package has its own folder there
+        sys.path.append("")  # last: a file of the current folder hides no module of another package
     try:
         function = getattr(importlib.import_module(module), name, None)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigurationError(f"--canonical {module}:{name}: {module} cannot be imported: {error!r}") from error
     if not callable(function):
         raise ConfigurationError(f"--canonical {module}:{name}: {module} has no function {name}")

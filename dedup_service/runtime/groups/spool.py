@@ -33,6 +33,9 @@ Progress = Callable[[int, int], None]
 """Progress callback: (records read, records of the log)."""
 
 CACHE_KIB = 64 << 10
+MAX_TITLE = 300
+"""Characters of a title that are kept: a page may have one of megabytes."""
+
 _TABLES = """
 CREATE TABLE member (grp INTEGER, sequence INTEGER, url INTEGER, packed BLOB, sentences BLOB);
 CREATE TABLE removal (sequence INTEGER PRIMARY KEY, reason TEXT NOT NULL);
@@ -114,7 +117,7 @@ class GroupSpool:
             verdict.distance.body,
             verdict.score,
             None if verdict.reason is None else _stored(verdict.reason),
-            _stored(title),
+            _stored(title[:MAX_TITLE]),
             letters,
             sentence_count,
             logged_ms,

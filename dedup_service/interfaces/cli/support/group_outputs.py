@@ -1,7 +1,7 @@
 """Where `groups` writes: lines of JSON, or a Parquet file with one row a group.
 
-A Parquet file is written beside its place and moved there when it is whole: one that is cut off cannot be read. Its row
-groups have so many members or groups that memory is bounded, whatever the number of groups.
+A Parquet file is written beside its place and moved there when it is whole: one that is cut off cannot be read. What
+waits to be written is bounded by its bytes, whatever the number of groups.
 """
 
 import os
@@ -25,10 +25,10 @@ __all__ = ["FORMATS", "GroupOutput", "open_groups"]
 JSON_LINES, PARQUET = "jsonl", "parquet"
 FORMATS = (JSON_LINES, PARQUET)
 
-ROW_GROUP = 20_000
-"""Groups and members together in a row group: some 20 MB before compression."""
+ROW_GROUP_BYTES = 8 << 20
+"""Size of a row group as lines of JSON, some 20,000 members; as objects it takes some ten times that in memory."""
 
-_BATCH = 256
+_BATCH_BYTES = 1 << 20
 _encode = msgspec.json.Encoder().encode
 
 
@@ -60,16 +60,16 @@ def open_groups(name: str, kind: str | None) -> GroupOutput:
 
 
 class _JsonLines:
-    """Lines of JSON, some hundreds at a time."""
+    """Lines of JSON, some thousands at a time."""
 
     def __init__(self, name: str) -> None:
         self._file = OutputFile(name)
-        self._lines: list[bytes] = []
+        self._lines = bytearray()
 
     def write(self, group: dict[str, Any]) -> None:
         """Write a line."""
-        self._lines.append(_encode(group) + b"\n")
-        if len(self._lines) >= _BATCH:
+        self._lines += _encode(group) + b"\n"
+        if len(self._lines) >= _BATCH_BYTES:
             self._flush()
 
     def __enter__(self) -> Self:
@@ -85,8 +85,8 @@ class _JsonLines:
             self._file.close()
 
     def _flush(self) -> None:
-        lines, self._lines = self._lines, []
-        self._file.write(lines)
+        lines, self._lines = bytes(self._lines), bytearray()
+        self._file.write([lines])
 
 
 class _ParquetFile:
@@ -109,13 +109,13 @@ class _ParquetFile:
         except OSError as error:
             raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
         self._rows: list[dict[str, Any]] = []
-        self._weight = 0
+        self._bytes = 0
 
     def write(self, group: dict[str, Any]) -> None:
         """Add a row; a full row group is written."""
         self._rows.append(group)
-        self._weight += 1 + len(group["members"])
-        if self._weight >= ROW_GROUP:
+        self._bytes += len(_encode(group))
+        if self._bytes >= ROW_GROUP_BYTES:
             self._flush()
 
     def __enter__(self) -> Self:
@@ -137,7 +137,7 @@ class _ParquetFile:
     def _flush(self) -> None:
         import pyarrow as pa
 
-        rows, self._rows, self._weight = self._rows, [], 0
+        rows, self._rows, self._bytes = self._rows, [], 0
         with _reported(self._path):
             self._writer.write_table(pa.Table.from_pylist(_with_times(rows), self._schema))
 
