@@ -34,6 +34,7 @@ COMMANDS = {
     "evaluate": (f"{_CLI}.calibration.evaluate:evaluate_command", "Measure precision and recall on known pages."),
     "filter": (f"{_CLI}.commands.filter:filter_command", "Give every page of files and folders a verdict."),
     "fingerprint": (f"{_CLI}.commands.fingerprint:fingerprint_command", "Print the fingerprints of texts."),
+    "groups": (f"{_CLI}.commands.groups:groups_command", "List each kept page with its copies."),
     "idf": (f"{_CLI}.commands.idf:idf_group", "Build a table of word frequencies (IDF)."),
     "label": (f"{_CLI}.calibration.label:label_command", "Label pairs of pages by hand, for calibration."),
     "pairs": (f"{_CLI}.commands.pairs:pairs_command", "Compare given pairs of pages."),

@@ -24,6 +24,7 @@ from dedup_service.interfaces.http.bounded_connection import ConnectionLimits
 from dedup_service.interfaces.http.event_stream import EventHub
 from dedup_service.interfaces.http.explain_backends import DashboardSources, backend_for
 from dedup_service.interfaces.http.explain_routes import CLOSE_S, ExplainBackend, explain_routes
+from dedup_service.interfaces.http.group_routes import group_routes
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.page_routes import page_routes
 from dedup_service.interfaces.http.probes import metrics_route
@@ -118,7 +119,7 @@ def dashboard_routes(sources: DashboardSources, backend: ExplainBackend | None =
 
     backend: answers explanations; None leaves their routes out.
     """
-    explain = [] if backend is None else explain_routes(sources.live_stats, backend)
+    explain = [] if backend is None else [*explain_routes(sources.live_stats, backend), *group_routes(backend)]
     return [*page_routes(), *stats_routes(sources.live_stats), *explain]
 
 

@@ -1,4 +1,4 @@
-"""What answers `/api/why` and `/api/corrections`: the filter in this process, or the service's log."""
+"""What answers `/api/why`, `/api/corrections` and `/api/group`: the filter in this process, or the service's log."""
 
 from dataclasses import dataclass
 from functools import cache, partial
@@ -9,6 +9,7 @@ from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.explain import Explainer
 from dedup_service.runtime.explain.correcting import LiveCorrections
 from dedup_service.runtime.explain.journal_pages import live_pages
+from dedup_service.runtime.groups.live_groups import LiveGroups
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.resources import build_fingerprinter
 
@@ -53,7 +54,11 @@ def backend_for(sources: DashboardSources) -> ExplainBackend | None:
 def _embedded(dedup: NearDuplicateFilter) -> ExplainBackend:
     pages = cache(partial(live_pages, dedup))
     fingerprinter = partial(build_fingerprinter, view_of(dedup).options)
-    return ExplainBackend(lambda: Explainer(pages(), fingerprinter), lambda: LiveCorrections(dedup, pages()))
+    return ExplainBackend(
+        lambda: Explainer(pages(), fingerprinter),
+        lambda: LiveCorrections(dedup, pages()),
+        groups=partial(LiveGroups, dedup),
+    )
 
 
 def _served(

@@ -22,10 +22,11 @@ from dedup_service.core.errors import ConfigurationError, RecordError, Twinsieve
 from dedup_service.interfaces.explain_json import VERSION, correction_to_dict, explanation_to_dict
 from dedup_service.runtime.explain import Explainer, UnknownPageError
 from dedup_service.runtime.explain.correcting import CorrectionRequest, Corrections
+from dedup_service.runtime.groups.live_groups import LiveGroups
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown
 
-__all__ = ["ExplainBackend", "ExplainWorker", "explain_routes"]
+__all__ = ["BadRequestError", "ExplainBackend", "ExplainWorker", "explain_routes", "page_named", "refused"]
 
 MAX_WAITING = 8
 CLOSE_S = 5.0
@@ -43,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 
 
-class _BadRequestError(Exception):
+class BadRequestError(Exception):
     """A request is invalid; the message says what it should be."""
 
 
@@ -79,16 +80,16 @@ class ExplainWorker:
     async def answer(self, ask: Callable[[], Any], *, status: int = 200) -> Response:
         """Return the result of `ask` as JSON, or what it raised as an error."""
         if self._waiting >= MAX_WAITING:
-            return _refused(503, "too many requests for explanations at once; try again in a moment")
+            return refused(503, "too many requests for explanations at once; try again in a moment")
         self._waiting += 1
         try:
             value = await asyncio.wrap_future(self._submit(ask))
-        except (_BadRequestError, RecordError, ConfigurationError) as error:
-            return _refused(400, str(error))
+        except (BadRequestError, RecordError, ConfigurationError) as error:
+            return refused(400, str(error))
         except UnknownPageError as error:
-            return _refused(404, str(error))
+            return refused(404, str(error))
         except (TwinsieveError, OSError) as error:
-            return _refused(503, str(error))
+            return refused(503, str(error))
         finally:
             self._waiting -= 1
         return Response(_encode(value), status_code=status, media_type="application/json")
@@ -125,8 +126,8 @@ class ExplainWorker:
 class ExplainBackend:
     """What the routes ask, and the worker that does.
 
-    explainer, corrections: factories, called in the worker's thread when first needed. close: releases what
-    they opened.
+    explainer, corrections, groups: factories, called in the worker's thread when first needed; without groups there are
+    none. close: releases what they opened.
     """
 
     def __init__(
@@ -134,11 +135,13 @@ class ExplainBackend:
         explainer: Callable[[], Explainer],
         corrections: Callable[[], Corrections],
         close: Callable[[], None] = lambda: None,
+        groups: Callable[[], LiveGroups] | None = None,
     ) -> None:
-        self._make_explainer, self._make_corrections = explainer, corrections
+        self._make_explainer, self._make_corrections, self._make_groups = explainer, corrections, groups
         self.worker = ExplainWorker(close)
         self._explainer: Explainer | None = None
         self._corrections: Corrections | None = None
+        self._groups: LiveGroups | None = None
 
     def close(self, timeout_s: float = CLOSE_S) -> None:
         """Release everything, in the worker's thread, and end it; after `timeout_s` that is left to the thread."""
@@ -155,6 +158,18 @@ class ExplainBackend:
         """The log of corrections."""
         self._corrections = self._corrections or self._make_corrections()
         return self._corrections
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether groups of pages can be asked for."""
+        return self._make_groups is not None
+
+    @property
+    def groups(self) -> LiveGroups:
+        """The groups of pages; only if `has_groups`."""
+        assert self._make_groups is not None, "has_groups says whether there are any"
+        self._groups = self._groups or self._make_groups()
+        return self._groups
 
 
 class _CorrectionBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -174,24 +189,24 @@ def explain_routes(live_stats: LiveStats, backend: ExplainBackend) -> list[BaseR
     async def why(request: Request) -> Response:
         try:
             question = _question(request)
-        except _BadRequestError as error:
-            return _refused(400, str(error))
+        except BadRequestError as error:
+            return refused(400, str(error))
         return await worker.answer(lambda: _why(backend, *question))
 
     async def audit(request: Request) -> Response:
         try:
             limit = _number(request, "limit", 1, MAX_ROWS) or ROWS
-        except _BadRequestError as error:
-            return _refused(400, str(error))
+        except BadRequestError as error:
+            return refused(400, str(error))
         return await worker.answer(lambda: _audit(backend, limit))
 
     async def correct(request: Request) -> Response:
         try:
             body = _decode(await request.body())
         except ClientDisconnect:
-            return _refused(400, "the body ended early")  # nobody is there to read it
+            return refused(400, "the body ended early")  # nobody is there to read it
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return _refused(400, f'send {{"url", "of", "duplicate": true|false, "reason"}}: {error}')
+            return refused(400, f'send {{"url", "of", "duplicate": true|false, "reason"}}: {error}')
         by = request.client.host if request.client else None
         return await worker.answer(lambda: _correct(backend, live_stats, body, by), status=201)
 
@@ -204,14 +219,24 @@ def explain_routes(live_stats: LiveStats, backend: ExplainBackend) -> list[BaseR
 
 def _question(request: Request) -> tuple[str | int, str | int | None, int | None]:
     """Return the page to explain, the page to compare it with, and the number of neighbours."""
+    page, other = page_named(request), request.query_params.get("of", "").strip()
+    _check_length(other)
+    compare_with = int(other) if _is_number(other) else other or None
+    return page, compare_with, _number(request, "neighbours", 0, MAX_NEIGHBOURS)
+
+
+def page_named(request: Request) -> str | int:
+    """Return the page that a request names by its URL or sequence. BadRequestError if it names none, or two."""
     url, sequence = request.query_params.get("url", "").strip(), _number(request, "sequence", 1, 1 << 53)
     if bool(url) == (sequence is not None):
-        raise _BadRequestError("name the page by one of url= and sequence=")
-    other = request.query_params.get("of", "").strip()
-    if max(len(url), len(other)) > MAX_URL_LENGTH:
-        raise _BadRequestError(f"a URL has at most {MAX_URL_LENGTH} characters")
-    compare_with = int(other) if _is_number(other) else other or None
-    return url or sequence or 0, compare_with, _number(request, "neighbours", 0, MAX_NEIGHBOURS)
+        raise BadRequestError("name the page by one of url= and sequence=")
+    _check_length(url)
+    return url or sequence or 0
+
+
+def _check_length(url: str) -> None:
+    if len(url) > MAX_URL_LENGTH:
+        raise BadRequestError(f"a URL has at most {MAX_URL_LENGTH} characters")
 
 
 def _why(
@@ -238,7 +263,7 @@ def _number(request: Request, name: str, minimum: int, maximum: int) -> int | No
     if not text:
         return None
     if not _is_number(text) or not minimum <= int(text) <= maximum:
-        raise _BadRequestError(f"{name} must be an integer from {minimum} to {maximum}")
+        raise BadRequestError(f"{name} must be an integer from {minimum} to {maximum}")
     return int(text)
 
 
@@ -246,6 +271,6 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 16
 
 
-def _refused(status: int, error: str) -> Response:
+def refused(status: int, error: str) -> Response:
     """Return an error as JSON; text of requests in it is cut and made safe to display."""
     return JSONResponse({"error": shown(cut(error, 2 * MAX_URL))}, status_code=status)

@@ -1,4 +1,4 @@
-"""The routes of the web page: `/`, `/why`, and their files under `/assets/`.
+"""The routes of the web page: `/`, `/why`, `/group`, and their files under `/assets/`.
 
 How: the files of `page/` are served from the package unchanged, and the chart library (plotly.js) from the
 Python package that contains it, so that nothing is fetched from other servers. Long files are compressed,
@@ -28,6 +28,7 @@ HTML = "text/html; charset=utf-8"
 FILES = {
     "/": ("index.html", HTML),
     "/why": ("why.html", HTML),
+    "/group": ("group.html", HTML),
     "/favicon.ico": ("icon.svg", "image/svg+xml"),  # requested by browsers for answers that are not our pages
 }
 REVALIDATE = {"cache-control": "private, no-cache"}  # a browser may keep it, but must ask whether it has changed

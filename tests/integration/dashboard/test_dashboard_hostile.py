@@ -65,7 +65,7 @@ def dedup(tmp_path: Path) -> Iterator[WatchedFilter]:
 
 
 def test_hostile_titles_and_addresses_are_inert(dedup: WatchedFilter, watch: Callable[..., BrowserPage]) -> None:
-    """On the main page and on `/why`, nothing runs, and nothing is requested from other servers."""
+    """On the main page, on `/why` and on `/group`, nothing runs, and nothing is requested from other servers."""
     watched = watch(dedup.url, PHONE)
     page = watched.page
     page.goto("/")
@@ -83,9 +83,10 @@ def test_hostile_titles_and_addresses_are_inert(dedup: WatchedFilter, watch: Cal
     assert_inert(watched)
 
     for address in page.locator("#rows [data-title=Why] a").evaluate_all("links => links.map(link => link.href)"):
-        page.goto(address)
-        expect(page.locator("html")).to_have_attribute("data-ready", "")
-        assert_inert(watched)
+        for shown in (address, address.replace("/why?", "/group?")):
+            page.goto(shown)
+            expect(page.locator("html")).to_have_attribute("data-ready", "")
+            assert_inert(watched)
 
 
 def assert_inert(watched: BrowserPage) -> None:

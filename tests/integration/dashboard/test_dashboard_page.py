@@ -87,6 +87,24 @@ def test_a_kept_page_shows_its_neighbours(demo: Demo, watch: Callable[..., Brows
     assert "of=" in page.url
 
 
+def test_a_group_shows_its_pages(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
+    """The explanation leads to them; a form chooses the policy by which one of them stands for the group."""
+    (row,) = demo.wait_for(lambda: json.loads(demo.get("/api/duplicates?verdict=duplicate&limit=1"))["rows"])
+    watched = watch(demo.url)
+    page = watched.page
+    page.goto(f"/why?sequence={row['sequence']}")
+    page.get_by_role("link", name="all its copies").click()
+    members = page.locator("#members tbody tr")
+    expect(members.filter(has=page.locator(".verdict.duplicate")).first).to_be_visible()
+    expect(members.first).to_contain_text("yes")
+    expect(page.locator("#url")).to_have_value(row["url"])
+    assert watched.axe() == []
+    page.locator("#canonical").fill("longest")
+    page.get_by_role("button", name="Show group").click()
+    expect(page.locator("#group")).to_contain_text("longest")
+    assert watched.axe() == []
+
+
 def test_host_and_verdict_filter_the_table(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
     """An unknown host has no rows; the reset brings them back; a paused table does not change."""
     page = watch(demo.url).page

@@ -90,7 +90,8 @@ def test_a_script_needs_only_our_files(file: Path) -> None:
 
 def test_answers_have_the_type_that_browsers_require(server: HttpServer) -> None:
     """With nosniff, browsers do not run a script of another type."""
-    for path, kind in (("/", "text/html"), ("/why?url=x", "text/html"), ("/assets/main.js", "text/javascript"),
+    for path, kind in (("/", "text/html"), ("/why?url=x", "text/html"),
+                       ("/group?url=x", "text/html"), ("/assets/main.js", "text/javascript"),
                        ("/assets/app.css", "text/css"), ("/favicon.ico", "image/svg+xml"),
                        (f"/assets/{CHARTS}", "text/javascript")):  # fmt: skip
         answer, _ = get(server, path)

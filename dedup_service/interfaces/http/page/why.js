@@ -65,6 +65,7 @@ function showVerdict({ page, verdict, decided_by: decided, policy, space, notes 
       verdict.reason ? el("q", {}, foreign(verdict.reason)) : null, ` ${DECIDED[decided] ?? decided}`, verdict.guard ? ` (${verdict.guard})` : null, "."),
     el("dl", { class: "facts" },
       fact("Page", link(page.url, page.title || page.url)),
+      fact("Group", el("a", { href: `/group?sequence=${page.sequence}` }, "all its copies")),
       fact("Score", score(verdict.score)),
       fact("Rule in force", foreign(policy.text)),
       fact("Space", space)),

@@ -1,0 +1,222 @@
+"""Pages of a log, put in order of their groups in a temporary file.
+
+A log has its pages in the order in which they came; the copies of a page may be anywhere after it. `GroupSpool` takes
+them in that order and gives them back group after group. SQLite sorts on the disk, so memory is bounded (CACHE_KIB),
+whatever the number of pages. The file takes some 400 bytes a page, and 500 more with its sentences, in the folder for
+temporary files (TMPDIR).
+
+What removed a page is known later than the page: it is stored beside it and put together when it is read.
+"""
+
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dedup_service.core.decision.entry_rows import signed
+from dedup_service.core.decision.host_text import HostText
+from dedup_service.core.errors import TwinsieveError
+from dedup_service.core.groups import GroupMember, Removal, group_of
+from dedup_service.core.log_records import Source
+from dedup_service.core.url import host_hash, url_hash
+from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.runtime.embedded.database import insert_rows
+
+__all__ = ["GroupSpool", "Progress", "SpoolError", "SpooledPage", "group_spool"]
+
+Progress = Callable[[int, int], None]
+"""Progress callback: (records read, records of the log)."""
+
+CACHE_KIB = 64 << 10
+MAX_TITLE = 300
+"""Characters of a title that are kept: a page may have one of megabytes."""
+
+_TABLES = """
+CREATE TABLE member (grp INTEGER, sequence INTEGER, url INTEGER, packed BLOB, sentences BLOB);
+CREATE TABLE removal (sequence INTEGER PRIMARY KEY, reason TEXT NOT NULL);
+CREATE TABLE retraction (url INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
+"""
+_INDEX = "CREATE INDEX member_group ON member (grp, sequence)"
+_SORTED = (
+    "SELECT grp, packed, sentences, iif(retraction.sequence > member.sequence, 'retraction', removal.reason) "
+    "FROM member LEFT JOIN removal ON removal.sequence = member.sequence "
+    "LEFT JOIN retraction ON retraction.url = member.url ORDER BY grp, member.sequence"
+)
+_RETRACT = "INSERT INTO retraction VALUES (?, ?) ON CONFLICT (url) DO UPDATE SET sequence = excluded.sequence"
+_BATCH = 1024
+
+
+class SpoolError(TwinsieveError):
+    """The temporary file could not be written. Free space there, or name another folder in TMPDIR; then repeat it."""
+
+    retryable = True
+
+
+class SpooledPage(msgspec.Struct, frozen=True, array_like=True):
+    """A page as it is stored; texts as UTF-8 with lone surrogates. `source`: topic, partition, offset."""
+
+    sequence: int
+    id: bytes
+    url: bytes
+    canonical_url: bytes
+    kind: str
+    original: int | None
+    words: int | None
+    body: int | None
+    score: float | None
+    reason: bytes | None
+    title: bytes
+    letters: int | None
+    sentence_count: int | None
+    logged_ms: int | None
+    source: tuple[str, int, int] | None
+
+
+_pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(SpooledPage).decode
+
+
+class GroupSpool:
+    """Pages in a temporary file; made by `group_spool`. with_sentences: keep the sentences of the pages, too."""
+
+    def __init__(self, connection: sqlite3.Connection, *, with_sentences: bool) -> None:
+        self._connection = connection
+        self._with_sentences = with_sentences
+        self._rows: list[tuple[Any, ...]] = []
+        self._removals: list[tuple[int, str]] = []
+        self.pages = 0
+        self.host_text: HostText | None = None
+        """Which sentences are hosts' own at the end of the log; None: not known."""
+
+    def add(
+        self,
+        verdict: Verdict,
+        canonical_url: str,
+        original: int | None,
+        *,
+        title: str = "",
+        letters: int | None = None,
+        sentence_count: int | None = None,
+        sentences: bytes = b"",
+        logged_ms: int | None = None,
+        source: Source | None = None,
+    ) -> None:
+        """Add a page; the arguments are as in `GroupMember`. sentences: their values, uint32 each."""
+        page = SpooledPage(
+            verdict.sequence,
+            _stored(verdict.id),
+            _stored(verdict.url),
+            _stored(canonical_url),
+            verdict.kind.value,
+            original,
+            verdict.distance.words,
+            verdict.distance.body,
+            verdict.score,
+            None if verdict.reason is None else _stored(verdict.reason),
+            _stored(title[:MAX_TITLE]),
+            letters,
+            sentence_count,
+            logged_ms,
+            None if source is None else (source.topic, source.partition, source.offset),
+        )
+        kept = sentences if self._with_sentences else None
+        group = group_of(verdict, original)
+        self._rows.append((group, verdict.sequence, signed(url_hash(canonical_url)), _pack(page), kept))
+        self.pages += 1
+        if len(self._rows) >= _BATCH:
+            self._flush()
+
+    def remove(self, sequence: int, removal: Removal) -> None:
+        """Note why the page at `sequence` has no entry any more; the first reason stays."""
+        self._removals.append((sequence, removal.value))
+        if len(self._removals) >= _BATCH:
+            self._flush()
+
+    def retract(self, canonical_url: str, sequence: int) -> None:
+        """Note that all visits of a URL before `sequence` were retracted."""
+        with _room():
+            self._connection.execute(_RETRACT, (signed(url_hash(canonical_url)), sequence))
+
+    def members(self) -> Iterator[tuple[int, GroupMember]]:
+        """Yield all pages with their groups, in order of group, then of sequence."""
+        self._flush()
+        with _room():
+            self._connection.execute(_INDEX)
+            for group, packed, sentences, removal in self._connection.execute(_SORTED):
+                yield group, _member(_unpack(packed), sentences, self.host_text, removal)
+
+    def _flush(self) -> None:
+        with _room():
+            insert_rows(self._connection, "INSERT INTO member", "(?, ?, ?, ?, ?)", self._rows)
+            insert_rows(self._connection, "INSERT OR IGNORE INTO removal", "(?, ?)", self._removals)
+        self._rows.clear()
+        self._removals.clear()
+
+
+@contextmanager
+def group_spool(*, with_sentences: bool) -> Iterator[GroupSpool]:
+    """Yield an empty spool, whose file is deleted at the end. SpoolError if there is no room for it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="twinsieve-") as folder,
+        _room(),
+        closing(sqlite3.connect(Path(folder) / "groups.sqlite", isolation_level=None)) as connection,
+    ):
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.executescript(_TABLES)
+        connection.execute("BEGIN")
+        yield GroupSpool(connection, with_sentences=with_sentences)
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        folder = tempfile.gettempdir()
+        raise SpoolError(
+            f"the groups cannot be sorted in {folder}: {error}; free space there, or name another folder in TMPDIR"
+        ) from error
+
+
+def _member(page: SpooledPage, sentences: bytes | None, host_text: HostText | None, removal: str | None) -> GroupMember:
+    canonical_url = _text(page.canonical_url)
+    return GroupMember(
+        sequence=page.sequence,
+        id=_text(page.id),
+        url=_text(page.url),
+        canonical_url=canonical_url,
+        kind=VerdictKind(page.kind),
+        original=page.original,
+        distance=Distance(page.words, page.body),
+        score=page.score,
+        reason=None if page.reason is None else _text(page.reason),
+        title=_text(page.title),
+        letters=page.letters,
+        sentences=page.sentence_count,
+        host_sentences=_host_share(canonical_url, sentences, host_text),
+        logged_ms=page.logged_ms,
+        source=None if page.source is None else Source(*page.source),
+        removed=None if removal is None else Removal(removal),
+    )
+
+
+def _host_share(canonical_url: str, sentences: bytes | None, host_text: HostText | None) -> float | None:
+    if host_text is None or not sentences:
+        return None
+    values = np.frombuffer(sentences, "<u4").astype(np.uint32)
+    return float(host_text.common(host_hash(canonical_url), values).mean())
+
+
+def _stored(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogatepass")

@@ -1,0 +1,92 @@
+"""Which page stands for a group, under each policy."""
+
+import random
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.groups import CanonicalPolicy, GroupMember, Removal, canonical_policy
+from dedup_service.core.groups.canonical import host_of, is_on_host
+from dedup_service.core.verdict import VerdictKind
+
+
+def member(sequence: int, url: str = "https://a.example/1", **more: object) -> GroupMember:
+    """A page of a group."""
+    values = {"sequence": sequence, "id": url, "url": url, "canonical_url": url, "kind": VerdictKind.DUPLICATE}
+    return GroupMember(**(values | more))  # type: ignore[arg-type]
+
+
+def chosen(policy: str | CanonicalPolicy, members: list[GroupMember]) -> int | None:
+    """The sequence of the page that stands for `members`, the same in any order."""
+    named = canonical_policy(policy) if isinstance(policy, str) else policy
+    results = set()
+    for seed in range(5):
+        best, place = None, None
+        for page in random.Random(seed).sample(members, len(members)):
+            own = named.place(page)
+            if own is not None and named.is_before(own, place):
+                best, place = page.sequence, own
+        results.add(best)
+    assert len(results) == 1
+    return results.pop()
+
+
+def test_the_earliest_page_stands_for_a_group() -> None:
+    """Whatever else is known of it."""
+    assert chosen("earliest", [member(3, letters=900), member(2, letters=5), member(7)]) == 2
+
+
+def test_the_longest_page_has_the_most_letters() -> None:
+    """Of equal lengths, the earliest; a length that is not known comes after every other."""
+    assert chosen("longest", [member(1, letters=5), member(2, letters=9), member(3, letters=9)]) == 2
+    assert chosen("longest", [member(1), member(2, letters=0)]) == 2
+    assert chosen("longest", [member(2), member(1)]) == 1
+
+
+def test_preferred_hosts_come_in_their_order() -> None:
+    """A host below one counts as that one; then the earliest. Pages elsewhere come last."""
+    pages = [member(1, "https://c.example/"), member(2, "https://www.b.example/"), member(3, "https://a.example/")]
+    assert chosen("hosts:a.example,b.example", pages) == 3
+    assert chosen("hosts: B.Example ,a.example", pages) == 2
+    assert chosen("hosts:z.example", pages) == 1
+    assert chosen("hosts:example.org", [member(1, "https://notexample.org/"), member(2, "https://example.org/")]) == 2
+
+
+def test_a_complete_page_has_a_title_and_the_most_text_of_its_own() -> None:
+    """A longer page is worse if what is longer is the own text of its host."""
+    assert chosen("complete", [member(1, letters=900), member(2, letters=10, title="A title")]) == 2
+    framed, alone = member(1, letters=1000, host_sentences=0.5), member(2, letters=600, host_sentences=0.0)
+    assert chosen("complete", [framed, alone]) == 2
+    assert chosen("longest", [framed, alone]) == 1
+    assert chosen("complete", [member(1), member(2, letters=3)]) == 2
+
+
+def test_pages_that_are_gone_stand_for_nothing() -> None:
+    """One with another text by now, or that a person moved, stands for a group only if no other can."""
+    gone = [member(1, removed=Removal.RETRACTION), member(2, removed=Removal.UNWRITTEN)]
+    assert chosen("earliest", gone) is None
+    assert chosen("earliest", [*gone, member(3, removed=Removal.UPDATE)]) == 3
+    assert chosen("earliest", [*gone, member(3, removed=Removal.CORRECTION), member(4)]) == 4
+
+
+def test_keys_that_cannot_be_compared_are_named() -> None:
+    """The error is of the configuration."""
+    policy = CanonicalPolicy("mine:key", lambda page: None if page.sequence == 1 else 5)
+    with pytest.raises(ConfigurationError, match=r"mine:key.*cannot be compared"):
+        chosen(policy, [member(1), member(2)])
+
+
+@pytest.mark.parametrize("text", ["", "newest", "hosts:", "hosts:a/b", "hosts:a.example,,b", "hosts:a b", "hosts:u@a"])
+def test_what_is_no_policy_is_refused(text: str) -> None:
+    """The error says what there is, or what is no host."""
+    with pytest.raises(ConfigurationError):
+        canonical_policy(text)
+
+
+def test_hosts_are_compared_as_canonical_urls_have_them() -> None:
+    """In ASCII, with the port if it is not the usual one; a page without a Web address is on no host."""
+    assert host_of("Bücher.example:8080") == "xn--bcher-kva.example:8080"
+    assert is_on_host(member(1, "https://news.a.example/1"), "a.example")
+    assert not is_on_host(member(1, "https://a.example:8080/1"), "a.example")
+    assert not is_on_host(member(1, "nothing"), "a.example")
+    assert not is_on_host(member(1, "https://[broken/"), "a.example")

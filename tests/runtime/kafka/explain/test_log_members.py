@@ -1,0 +1,97 @@
+"""Groups of a service's log, against the entries of its replica after each record."""
+
+import random
+
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.groups import GroupMember, Removal, canonical_policy, grouped
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+    UnwrittenRecord,
+)
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.groups.spool import group_spool
+from dedup_service.runtime.kafka.explain.log_members import LogGroups
+from tests.core.decision.test_expiry import page, policy
+from tests.page_names import NamesInMemory
+
+
+def members_of(log: list[LogRecord], rng: random.Random) -> dict[int, tuple[int, GroupMember]]:
+    """The pages of a log by sequence, with their groups; it is read in parts of any size."""
+    with group_spool(with_sentences=False) as spool:
+        groups = LogGroups(Replica(NamesInMemory()), spool)
+        start = 0
+        while start < len(log):
+            end = start + rng.randint(1, 40)
+            groups.take([(1000 * at, at, record) for at, record in enumerate(log[start:end], start)])
+            start = end
+        return {member.sequence: (group, member) for group, member in spool.members()}
+
+
+def generated(rng: random.Random) -> list[LogRecord]:
+    """A log of pages, some of them again, with what operators and the service add."""
+    log: list[LogRecord] = [policy()]
+    for offset in range(250):
+        url, other = (f"http://a.example/{rng.randrange(40)}" for _ in range(2))
+        match rng.randrange(30):
+            case 0:
+                log.append(RetractionRecord(url, "gone"))
+            case 1:
+                log.append(CorrectionRecord(url, other, rng.random() < 0.7, "said so"))
+            case 2:
+                log.append(UnwrittenRecord((rng.randrange(1, len(log) + 1),), "refused"))
+            case 3:
+                log.append(RejectedRecord(Source("pages", 0, offset), "no page"))
+            case 4:
+                log.append(page(rng.randrange(offset + 1), 1, 1))  # perhaps a delivery that the log has
+            case _:
+                log.append(page(offset, rng.randrange(40), rng.randrange(20)))
+    return log
+
+
+def test_every_page_is_in_the_group_of_the_entry_that_it_names() -> None:
+    """Removals are those of the replica, record by record."""
+    for seed in range(3):
+        log = generated(random.Random(seed))
+        found = members_of(log, random.Random(seed))
+        replica = Replica(NamesInMemory())
+        removed: dict[int, Removal] = {}
+        retracted: dict[str, int] = {}
+        pages: dict[int, str] = {}
+        for sequence, record in enumerate(log):
+            live = {at for at in pages if replica.holds(at)}
+            outcome = replica.apply(sequence, record)
+            gone = {at for at in live if not replica.holds(at)}
+            match record:
+                case PageRecord() if outcome is not None and outcome.verdict is not None:
+                    pages[sequence] = outcome.canonical_url or ""
+                    begins = outcome.original is None or outcome.verdict.kind is VerdictKind.UPDATED
+                    assert found[sequence][0] == (sequence if begins else outcome.original)
+                    assert found[sequence][1].source == record.source
+                    assert found[sequence][1].logged_ms == 1000 * sequence
+                    removed.update(dict.fromkeys(gone, Removal.UPDATE))
+                case CorrectionRecord():
+                    removed.update(dict.fromkeys(gone, Removal.CORRECTION))
+                case UnwrittenRecord(sequences):
+                    removed.update({at: removed.get(at, Removal.UNWRITTEN) for at in sequences})
+                case RetractionRecord(url):
+                    retracted[url] = sequence
+        assert found.keys() == pages.keys()
+        for sequence, (_, member) in found.items():
+            is_retracted = retracted.get(member.canonical_url, -1) > sequence
+            assert member.removed == (Removal.RETRACTION if is_retracted else removed.get(sequence))
+
+
+def test_no_record_that_people_add_changes_another_group() -> None:
+    """Verdicts are the same under every policy of canonical pages: the policy is not even given to the replica."""
+    log: list[LogRecord] = [policy(), page(0, 1, 1), page(1, 2, 1), RetractionRecord("http://a.example/1", "gone")]
+    rows = sorted(members_of(log, random.Random(1)).values(), key=lambda row: (row[0], row[1].sequence))
+    chosen = {
+        text: [group.canonical.url for group in grouped(rows, canonical_policy(text)) if group.canonical]
+        for text in ("earliest", "longest", "complete", "hosts:a.example")
+    }
+    assert all(urls == ["http://a.example/2"] for urls in chosen.values())
