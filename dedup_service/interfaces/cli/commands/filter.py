@@ -12,6 +12,7 @@ from dedup_service.core.verdict import Action, Verdict, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
+from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
 from dedup_service.interfaces.cli.support.options import (
     KEEP,
     MATCHING,
@@ -56,6 +57,7 @@ class Outputs:
 
     verdict_file: OutputFile
     kept: KeptOutput | None
+    archive: KeptArchive | None
     bad_records: BadRecords
     summary: Summary
     advance: Advance
@@ -64,6 +66,8 @@ class Outputs:
         """Write a batch of verdicts, and the kept records."""
         if self.kept is not None:
             self.kept.write([record for record, verdict in decided if verdict.kind is not VerdictKind.DUPLICATE])
+        if self.archive is not None:
+            self.archive.write(decided)
         self.verdict_file.write([verdict_line(verdict) for _, verdict in decided])
         self.summary.count(verdict for _, verdict in decided)
         self.advance(len(decided), sum(len(record.raw) for record, _ in decided))
@@ -85,6 +89,12 @@ class Outputs:
     help="Write one line of JSON for each page. [default: -, standard output]",
 )
 @click.option("--kept", metavar="FILE|FOLDER", help="Write each page that is not a duplicate, as it was read.")
+@click.option(
+    "--revisits",
+    is_flag=True,
+    help="With --kept FILE.warc.gz: instead of a page that is there already, write a revisit record; of any other "
+    "duplicate, a metadata record; and the index FILE.cdxj.",
+)
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
 @click.option("--state", metavar="DIR", help="Keep the state in this folder. [default: in memory]")
 @click.option(
@@ -129,6 +139,8 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
     """
     if options["keep_journal"] >= 0 and not options["state"]:
         raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
+    if options["revisits"] and not options["kept"]:
+        raise click.UsageError("--revisits is for an archive of kept pages: give --kept FILE.warc.gz, or leave it out")
     names = expanded(sources or ("-",))
     _check_files(names, options)
     started = time.monotonic()
@@ -168,20 +180,27 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
         if dashboard is not None:
             print_dashboard_url(stack.enter_context(dashboard.serving(dedup, preparer.pool_state)).address)
         verdict_file = stack.enter_context(OutputFile(options["output"]))
-        kept = open_kept(options["kept"], source.kind, names) if options["kept"] else None
-        if kept is not None:
+        kept = archive = None
+        if options["revisits"]:
+            archive = stack.enter_context(KeptArchive(options["kept"], source.kind))
+        elif options["kept"]:
+            kept = open_kept(options["kept"], source.kind, names)
             stack.callback(kept.close)
         bad_records = BadRecords(source.name, options["errors"])
         stack.callback(bad_records.close)
         advance = stack.enter_context(progress(source.name, source.size_bytes))
-        outputs = Outputs(verdict_file, kept, bad_records, summary, advance)
+        outputs = Outputs(verdict_file, kept, archive, bad_records, summary, advance)
         run(source.records, preparer, dedup, outputs, interrupt.stopped, Observers(observers))
+        if archive is not None:
+            summary.archived = archive.counts
         return dedup.space_id
 
 
 def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     """Refuse two outputs in one file, one over an input, and files of the state. Standard input and output may be -."""
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
+    if options["revisits"]:
+        outputs["--revisits"] = index_name(options["kept"])
     check_outside(options["state"], **outputs)
     for source in sources:
         name = None if source == "-" else source
