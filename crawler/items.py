@@ -50,7 +50,8 @@ class PageItem:
 class JudgedItem(PageItem):
     """A kept page with the keys of its verdict, as in docs/scrapy.md.
 
-    verdict: unique, unchanged, updated or undecided; None if the filter failed on the page.
+    verdict: unique, unchanged, updated or undecided; None if the filter failed on the page, or was too slow for it.
+    group: canonical URL of the page that it repeats, or is a visit of; its own for any other. canonical: that page.
     """
 
     verdict: str | None = None
@@ -61,6 +62,8 @@ class JudgedItem(PageItem):
     reason: str | None = None
     sequence: int | None = None
     space: str | None = None
+    group: str | None = None
+    canonical: str | None = None
 
     @classmethod
     def from_verdict(cls, page: Page, verdict: dict[str, Any] | None) -> Self:

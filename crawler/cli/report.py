@@ -18,10 +18,14 @@ PUBLISHING_STEPS = ("queue", "preparation", "place", "acknowledgement")
 
 
 def summary_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the figures of a crawl that decided its pages, as JSON values."""
+    """Return the figures of a crawl that decided its pages, as JSON values.
+
+    late: pages that went on before their verdicts, by `TWINSIEVE_DEADLINE_S`; they are among `verdicts`, too.
+    """
     return {
         "pages": stats.get("twinsieve/page_count", 0),
         "verdicts": {kind.value: stats.get(f"twinsieve/verdict_count/{kind.value}", 0) for kind in VerdictKind},
+        "late": stats.get("twinsieve/late_count", 0),
         "kept": stats.get("item_scraped_count", 0),
         "items_dropped": stats.get("twinsieve/item_dropped_count", 0),
         **_common(stats, seconds, "twinsieve/page_count", STEPS),
@@ -52,6 +56,8 @@ def print_report(summary: Mapping[str, Any], *, as_json: bool) -> None:
     elif "verdicts" in summary:
         title = f"{summary['pages']:,} pages decided"
         rows = [*summary["verdicts"].items(), *_errors(summary)]
+        if summary["late"]:
+            rows.append(("passed on before their verdicts", summary["late"]))
         _print_table(summary, title, rows, f"kept {summary['kept']:,} items, dropped {summary['items_dropped']:,}")
     else:
         title = f"{summary['pages']:,} pages published"

@@ -44,6 +44,9 @@ def test_it_keeps_each_page_once_and_writes_every_verdict(tmp_path: Path) -> Non
     assert summary["kept"] == len(items)
     assert not {item["url"] for item in items} & {v["url"] for v in verdicts if v["verdict"] == "duplicate"}
     assert len({item["canonical_url"] for item in items}) == len(items)
+    assert {item["group"] for item in items if item["verdict"] == "unique"} >= {
+        verdict["group"] for verdict in verdicts if verdict["verdict"] == "duplicate"
+    }
     assert visits["/private/login"] == 0
     assert all(item["title"] for item in items if urlsplit(item["url"]).path != "/")
 
@@ -57,6 +60,23 @@ def test_a_second_crawl_on_the_same_state_finds_nothing_new(tmp_path: Path) -> N
     assert (first.returncode, second.returncode) == (0, 0)
     assert after["unique"] == 0
     assert before["unique"] == after["unchanged"] == len(json_lines(second.stdout)) - before["undecided"]
+
+
+def test_late_verdicts_pass_their_pages_and_are_all_given_before_the_end(tmp_path: Path) -> None:
+    """No page waits: copies are in the feed as well, without a verdict; file and state have the verdict of each."""
+    with serve(PAGES) as server:
+        late = ("--set", "TWINSIEVE_DEADLINE_S=0.000001")
+        outputs = ("-o", "pages.jsonl", "--verdicts", "v.jsonl", "--state", "s", "--json")
+        done = run("crawl", server.url, *FAST, *late, *outputs, "--depth", 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [summary] = json_lines(done.stderr)
+    verdicts, items = (json_lines((tmp_path / name).read_text("utf-8")) for name in ("v.jsonl", "pages.jsonl"))
+    assert summary["pages"] == summary["late"] == summary["kept"] == len(items) == len(verdicts)
+    assert sum(summary["verdicts"].values()) == summary["pages"]
+    assert {item["verdict"] for item in items} == {item["group"] for item in items} == {None}
+    assert {item["url"] for item in items} == {verdict["url"] for verdict in verdicts}
+    assert summary["verdicts"] == state_info(tmp_path / "s").pages
+    assert summary["verdicts"]["duplicate"] > 0
 
 
 def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 How: the bytes of a response go to a worker process (`runtime.workers.html_workers`), the prepared page to
 the decision thread (`shared_filter`); the event loop only waits. The verdict is left in
 `request.meta["twinsieve"]`, as a flag on the response, in the stats and in the signal `page_judged`. Then
-`TWINSIEVE_ACTION` decides what happens to the response. A crawl that publishes its pages gets no verdicts
+`TWINSIEVE_ACTION` decides what happens to the response. A page that waits longer than `TWINSIEVE_DEADLINE_S` passes
+without its verdict, which is given all the same (`late_pages`). A crawl that publishes its pages gets no verdicts
 here. Pages are extracted if the spider wants them (`TWINSIEVE_KEEP_PAGE`), and downloads wait while too many
 pages wait to be published: Scrapy's own limit counts the bytes of responses, not the items that came of
 them.
 
 Invariants: whatever is not a page of the site (robots.txt, media, redirects, errors, other types) passes
-unchanged. A page on which the filter fails passes too, counted and logged. Wrong settings or a refused state
+unchanged. A page on which the filter fails passes too, counted and logged. A late verdict is durable and counted, and
+changes nothing of the page that has passed; the crawl ends when all are given. Wrong settings or a refused state
 stop the crawl before its first request, and a state that cannot be written closes it: no crawl silently
 continues unfiltered.
 """
@@ -18,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from scrapy import signals
@@ -29,14 +32,23 @@ from scrapy.utils.asyncio import is_asyncio_available
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import Action, claim_refused_in, guard_in
-from dedup_service.interfaces.scrapy.meta import flag_of, forget, page_judged, remember, remember_page
+from dedup_service.interfaces.scrapy.late_pages import LatePages
+from dedup_service.interfaces.scrapy.meta import (
+    LATE_FLAG,
+    flag_of,
+    forget,
+    grouped_verdict,
+    page_judged,
+    remember,
+    remember_late,
+    remember_page,
+)
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
-from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
+from dedup_service.interfaces.scrapy.settings import BUFFER_BYTES, BUFFER_PAGES, NearDuplicateSettings
 from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
 from dedup_service.interfaces.scrapy.stats import CrawlStats
 from dedup_service.runtime.events import BatchEvent, Observers, ProblemEvent
 from dedup_service.runtime.memory_limit import MemoryLimitError
-from dedup_service.runtime.verdict_json import verdict_dict
 from dedup_service.runtime.workers.html_workers import Html, HtmlWorkers
 
 if TYPE_CHECKING:
@@ -70,6 +82,15 @@ _STEP_OF_FAILURE = {"state": "decide", "page": "decide"}
 logger = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Judging:
+    """What is known of a page so far. late: it has passed."""
+
+    prepared: PreparedPage | None = None
+    verdict: dict[str, Any] | None = None
+    late: bool = False
+
+
 class NearDuplicateDownloaderMiddleware:
     """Downloader middleware that gives each HTML page a verdict, and drops or flags duplicates.
 
@@ -92,6 +113,8 @@ class NearDuplicateDownloaderMiddleware:
         self._crawler = crawler
         self._settings = settings
         self._closing: asyncio.Task[None] | None = None
+        self._ending = False
+        self._late = LatePages(settings.deadline_s, BUFFER_PAGES, BUFFER_BYTES)
         self._dashboard = _dashboard(settings)
         observers = () if self._dashboard is None else self._dashboard.observers
         self._observers = Observers(observers)
@@ -121,7 +144,8 @@ class NearDuplicateDownloaderMiddleware:
         return cls(crawler, settings)
 
     async def process_request(self, request: "Request") -> None:  # noqa: ARG002 - Scrapy passes it by name
-        """Delay `request` while too many pages wait to be published."""
+        """Delay `request` while too many pages wait to be published, or are judged late."""
+        await self._late.room()
         publisher = self._crawler.get_item_pipeline(KafkaPublisher) if self._settings.kafka is not None else None
         if publisher is not None:
             await publisher.publishing.room()
@@ -138,20 +162,38 @@ class NearDuplicateDownloaderMiddleware:
         if self._workers is None:
             return response
         self._stats.add("page_count")
-        prepared = await self._guarded(response, self._prepare(response))
-        if prepared is None:
-            return response
-        if self._settings.keep_page and prepared.page.problem is None:
-            remember_page(request, prepared.page)
-        if self._filter is None:
-            return response
-        verdict = await self._guarded(response, self._decide(prepared))
-        return response if verdict is None else self._act(request, response, verdict)
+        judging = _Judging()
+        in_time = await self._late.in_time(self._judge(request, response, judging), len(response.body))
+        if self._settings.keep_page and judging.prepared is not None and judging.prepared.page.problem is None:
+            remember_page(request, judging.prepared.page)
+        if not in_time:
+            return self._pass_late(request, response, judging)
+        return response if judging.verdict is None else self._act(request, response, judging.verdict)
+
+    async def _judge(self, request: "Request", response: "Response", judging: _Judging) -> None:
+        """Prepare and decide the page; a verdict for which nobody waits any more is reported here."""
+        judging.prepared = await self._guarded(response, self._prepare(response))
+        if judging.prepared is None or self._filter is None:
+            return
+        judging.verdict = await self._guarded(response, self._decide(judging.prepared))
+        if judging.late and judging.verdict is not None:
+            self._stats.add(f"late_verdict_count/{judging.verdict['verdict']}")
+            self._report_verdict(judging.verdict, request, response, late=True)
+
+    def _pass_late(self, request: "Request", response: "Response", judging: _Judging) -> "Response":
+        """Let a page pass before its verdict."""
+        judging.late = True
+        self._stats.add("late_count")
+        self._stats.set("late_max_pages", self._late.peak_pages)
+        remember_late(request)
+        if self._settings.action is not Action.PASS:
+            response.flags.append(LATE_FLAG)
+        return response
 
     def _act(self, request: "Request", response: "Response", verdict: dict[str, Any]) -> "Response":
         """Publish the verdict inside the crawl, and do what `TWINSIEVE_ACTION` says."""
         remember(request, verdict)
-        self._report_verdict(verdict, request, response)
+        self._report_verdict(verdict, request, response, late=False)
         if self._settings.action is not Action.PASS:
             response.flags.append(flag_of(verdict))
         if self._settings.action is Action.DROP and verdict["verdict"] == "duplicate":
@@ -160,7 +202,11 @@ class NearDuplicateDownloaderMiddleware:
         return response
 
     async def spider_closed(self) -> None:
-        """End the dashboard and the workers, and leave the state, which the last crawl of a process closes."""
+        """Wait for late verdicts, end dashboard and workers, leave the state, which a process's last crawl closes."""
+        self._ending = True
+        if self._late.pending:
+            logger.info("%d pages that have passed still get their verdicts", self._late.pending)
+        await self._late.finished()
         await asyncio.get_running_loop().run_in_executor(None, self._end)
 
     def _end(self) -> None:
@@ -207,7 +253,7 @@ class NearDuplicateDownloaderMiddleware:
     async def _decide(self, prepared: PreparedPage) -> dict[str, Any]:
         assert self._filter is not None
         with self._stats.timed("decision"):
-            return verdict_dict(await asyncio.wrap_future(self._filter.submit(prepared)))
+            return grouped_verdict(await asyncio.wrap_future(self._filter.submit(prepared)))
 
     async def _prepare(self, response: "Response") -> PreparedPage:
         """Extract and fingerprint in a worker; a page that no worker can read says so in its `problem`."""
@@ -227,14 +273,16 @@ class NearDuplicateDownloaderMiddleware:
             self._failed("extraction", response, prepared.page.problem)
         return prepared
 
-    def _report_verdict(self, verdict: dict[str, Any], request: "Request", response: "Response") -> None:
+    def _report_verdict(self, verdict: dict[str, Any], request: "Request", response: "Response", *, late: bool) -> None:
         self._stats.add(f"verdict_count/{verdict['verdict']}")
         guard = guard_in(verdict["reason"]) if verdict["verdict"] == "undecided" else None
         if guard is not None:
             self._stats.add(f"guard_count/{guard}")
         if claim_refused_in(verdict["reason"]):
             self._stats.add("claim_refused_count")
-        self._crawler.signals.send_catch_log(page_judged, verdict=verdict, request=request, response=response)
+        self._crawler.signals.send_catch_log(
+            page_judged, verdict=verdict, request=request, response=response, late=late
+        )
 
     def _failed(self, kind: str, response: "Response", error: object) -> None:
         self._stats.add(f"error_count/{kind}")
@@ -246,7 +294,7 @@ class NearDuplicateDownloaderMiddleware:
 
     def _close_crawl(self, reason: str) -> None:
         """Close the spider, once: a crawl that cannot remember its pages would keep every copy."""
-        if self._closing is None and self._crawler.engine is not None:
+        if self._closing is None and not self._ending and self._crawler.engine is not None:
             logger.critical("%s, so the crawl is closed: see the error above", _CLOSED_FOR[reason])
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=reason))
 

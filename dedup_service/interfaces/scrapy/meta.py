@@ -1,39 +1,72 @@
 """How the add-on passes on its results: the signal `page_judged`, and the verdict and page in `request.meta`.
 
+The verdict there also names the page's group. A group is a kept page with its copies and further visits; it is called
+by the canonical URL of the kept page, which also stands for it (the policy `earliest`).
+
 Scrapy passes `request.meta` to the spider as `response.meta`, and spiders pass it on to further requests
 (`meta=response.meta`). A verdict must not travel with it, so `forget` removes an old one.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
+from dedup_service.core.url import canonicalise
+from dedup_service.core.verdict import Verdict, VerdictKind
+from dedup_service.runtime.verdict_json import verdict_dict
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
 __all__ = [
+    "LATE_FLAG",
+    "LATE_KEY",
     "PAGE_KEY",
     "VERDICT_KEY",
     "flag_of",
     "forget",
+    "grouped_verdict",
     "page_judged",
     "page_of",
     "remember",
+    "remember_late",
     "remember_page",
     "verdict_of",
 ]
 
 VERDICT_KEY = "twinsieve"
 PAGE_KEY = "twinsieve_page"
+LATE_KEY = "twinsieve_late"
+LATE_FLAG = "twinsieve-late"
 
 page_judged = object()
-"""Signal sent after each verdict, with `verdict` (as in `request.meta["twinsieve"]`), `request`, `response`."""
+"""Signal sent after each verdict, with `verdict` (as in `request.meta["twinsieve"]`), `request`, `response` and `late`:
+True if the page had passed by then, so that the verdict is nowhere else."""
+
+
+def grouped_verdict(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as plain values, with the page's group and the page that stands for it.
+
+    A page that is kept, or that cannot be judged, is in a group of its own.
+    """
+    other = None if verdict.kind in (VerdictKind.UNIQUE, VerdictKind.UNDECIDED) else verdict.duplicate_of_url
+    canonical = other or verdict.url
+    try:
+        group = canonicalise(canonical)
+    except RecordError:  # of a page that was given to the state with an id for an address
+        group = canonical
+    return {**verdict_dict(verdict), "group": group, "canonical": canonical}
 
 
 def remember(request: "Request", verdict: dict[str, Any]) -> None:
     """Store the verdict on the request that fetched the page."""
     request.meta[VERDICT_KEY] = verdict
+
+
+def remember_late(request: "Request") -> None:
+    """Say on the request that the page was passed on before its verdict."""
+    request.meta[LATE_KEY] = True
 
 
 def remember_page(request: "Request", page: Page) -> None:
@@ -43,12 +76,12 @@ def remember_page(request: "Request", page: Page) -> None:
 
 def forget(request: "Request") -> None:
     """Remove what belongs to another response, in case a spider copied its meta."""
-    request.meta.pop(VERDICT_KEY, None)
-    request.meta.pop(PAGE_KEY, None)
+    for key in (VERDICT_KEY, PAGE_KEY, LATE_KEY):
+        request.meta.pop(key, None)
 
 
 def verdict_of(response: "Response | None") -> dict[str, Any] | None:
-    """Return the verdict on `response`, or None if it has none (not a page, the filter failed, no request)."""
+    """Return the verdict on `response`, or None if it has none (not a page, late, the filter failed)."""
     if response is None or response.request is None:
         return None
     verdict: dict[str, Any] | None = response.request.meta.get(VERDICT_KEY)

@@ -41,7 +41,7 @@ NAMES = frozenset(
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "IDF", "USER_WORDS", "PROFILE",
         "CHANNELS", "K", "KEEP", "MAX_MEMORY", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
-        "PAGE_MEMORY_MB", "KEEP_PAGE", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX",
+        "DEADLINE_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX",
         "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES", "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
     )
 )  # fmt: skip
@@ -50,7 +50,7 @@ DECIDED_BY_THE_SERVICE = (
     "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SCHEME", "TWINSIEVE_FACTORS",
     "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
     "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY", "TWINSIEVE_SHARDS",
-    "TWINSIEVE_JOURNAL_DAYS",
+    "TWINSIEVE_JOURNAL_DAYS", "TWINSIEVE_DEADLINE_S",
 )  # fmt: skip
 
 BUFFER_BYTES = 32 * 2**20
@@ -94,7 +94,9 @@ class NearDuplicateSettings:
     max_memory_bytes: limit on the memory of this process, or None.
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
     journal_days: days for which records of pages that were not kept stay in the state, or None for all.
-    timeout_s, page_memory_mb: limits on one page in a worker. keep_page: leave the extracted page in `request.meta`.
+    timeout_s, page_memory_mb: limits on one page in a worker.
+    deadline_s: how long a page waits for its verdict before it passes without, or None to wait for every verdict.
+    keep_page: leave the extracted page in `request.meta`.
     kafka: where to publish pages for a service to decide, or None to decide in this process.
     dashboard: [HOST:]PORT of the dashboard, or None. dashboard_token: token that opens it.
     """
@@ -112,6 +114,7 @@ class NearDuplicateSettings:
     concurrency: int = 2
     timeout_s: float = PAGE_TIMEOUT_S
     page_memory_mb: int = PAGE_MEMORY_MB
+    deadline_s: float | None = None
     keep_page: bool = False
     kafka: KafkaSettings | None = None
     dashboard: str | None = None
@@ -142,6 +145,7 @@ class NearDuplicateSettings:
             concurrency=_integer(settings, "TWINSIEVE_CONCURRENCY", 2 * processes),
             timeout_s=_seconds(settings, "TWINSIEVE_TIMEOUT_S", PAGE_TIMEOUT_S),
             page_memory_mb=_integer(settings, "TWINSIEVE_PAGE_MEMORY_MB", PAGE_MEMORY_MB),
+            deadline_s=_deadline(settings),
             keep_page=_flag(settings, "TWINSIEVE_KEEP_PAGE"),
             kafka=kafka,
             dashboard=_dashboard(settings, kafka),
@@ -211,6 +215,13 @@ def _journal_days(settings: "BaseSettings") -> float | None:
             "remove it"
         )
     return _positive(settings, "TWINSIEVE_JOURNAL_DAYS", 0.0, "days")
+
+
+def _deadline(settings: "BaseSettings") -> float | None:
+    """Return `TWINSIEVE_DEADLINE_S`, or None to wait for every verdict."""
+    if settings.get("TWINSIEVE_DEADLINE_S") is None:
+        return None
+    return _seconds(settings, "TWINSIEVE_DEADLINE_S", 0.0)
 
 
 def _dashboard(settings: "BaseSettings", kafka: KafkaSettings | None) -> str | None:

@@ -19,7 +19,7 @@ from typing import Protocol
 import brotli
 import zstandard
 
-__all__ = ["BodyError", "Readable", "decoded_body"]
+__all__ = ["BodyError", "Readable", "decoded_body", "entity_pieces", "is_chunked"]
 
 READ_BYTES = 2**16
 STEP_BYTES = 2**20
@@ -67,7 +67,7 @@ def decoded_body(
     Raises:
         BodyError: The body does not decode and is no text; or it ends too early, and `cut` is False.
     """
-    chunked = "chunked" in _tokens(transfer)
+    chunked = is_chunked(transfer)
     try:
         return _collected(_decoded(open_body(), chunked, _tokens(encodings)), limit_bytes, cut=cut)
     except (_EndsEarlyError, _UndecodableError, zlib.error, brotli.error, zstandard.ZstdError) as error:
@@ -78,6 +78,19 @@ def decoded_body(
                     return stored
         codings = ", ".join(filter(None, (transfer, encodings)))
         raise BodyError(f"the body does not decode as {codings}: {error}") from None
+
+
+def is_chunked(transfer: str) -> bool:
+    """Whether a body with this Transfer-Encoding was sent in chunks."""
+    return "chunked" in _tokens(transfer)
+
+
+def entity_pieces(body: Readable, transfer: str) -> Pieces:
+    """Yield the entity body: without its chunks, its content codings left as they are. BodyError if it is broken."""
+    try:
+        yield from _dechunked(body) if is_chunked(transfer) else _read(body)
+    except (_EndsEarlyError, _UndecodableError) as error:
+        raise BodyError(f"the body does not decode as {transfer}: {error}") from None
 
 
 class _EndsEarlyError(Exception):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ class RunningMiddleware:
         self.crawler = get_crawler(Spider, {"TWINSIEVE_PROCESSES": 1, **settings})
         self.crawler.engine = Engine()
         self.decided: list[dict[str, Any]] = []
+        self.late: list[bool] = []
         self.crawler.signals.connect(self.record, signal=page_judged)
         self.runner = asyncio.Runner()
         try:
@@ -55,12 +57,22 @@ class RunningMiddleware:
     async def _from_crawler(self) -> NearDuplicateDownloaderMiddleware:
         return NearDuplicateDownloaderMiddleware.from_crawler(self.crawler)
 
-    def record(self, verdict: dict[str, Any]) -> None:
+    def record(self, verdict: dict[str, Any], late: bool) -> None:
         self.decided.append(verdict)
+        self.late.append(late)
 
     def give(self, response: Response, request: Request | None = None) -> Response:
         response.request = request or Request(response.url)
         return self.runner.run(self.middleware.process_response(response.request, response))
+
+    @contextmanager
+    def busy_state(self) -> Iterator[None]:
+        """Let no verdict be given inside, as if the disk were slow."""
+        with self.middleware._filter.dedup._turn:
+            yield
+
+    def judge_late_pages(self) -> None:
+        self.runner.run(self.middleware._late.finished())
 
     def stat(self, name: str) -> Any:
         return self.crawler.stats.get_value(f"twinsieve/{name}")
@@ -240,5 +252,70 @@ def test_a_crawl_that_publishes_documents_has_no_workers() -> None:
         assert running.give(response) is response
         assert ("twinsieve_page" in response.meta, running.stat("page_count")) == (False, None)
         assert running.middleware._workers is None
+    finally:
+        running.close()
+
+
+def test_a_page_names_its_group_and_the_page_that_stands_for_it() -> None:
+    """A copy and a further visit are in the group of the kept page; every other page is in its own."""
+    running = RunningMiddleware()
+    try:
+        given = [page("ferry?utm_source=x", FERRY), page("again", FERRY_AGAIN), page("ferry", FERRY), page("0", b"")]
+        verdicts = [running.give(response).meta["twinsieve"] for response in given]
+        assert [verdict["verdict"] for verdict in verdicts] == ["unique", "duplicate", "unchanged", "undecided"]
+        own = "https://example.org/0"
+        assert [verdict["group"] for verdict in verdicts] == ["https://example.org/ferry"] * 3 + [own]
+        assert [verdict["canonical"] for verdict in verdicts] == ["https://example.org/ferry?utm_source=x"] * 3 + [own]
+    finally:
+        running.close()
+
+
+def test_a_late_verdict_passes_the_page_and_is_durable_all_the_same(tmp_path: Path) -> None:
+    """The page is flagged and counted; its verdict changes nothing of it, and the next copy finds it in the state."""
+    running = RunningMiddleware(
+        TWINSIEVE_STATE=str(tmp_path / "state"), TWINSIEVE_DEADLINE_S=0.05, TWINSIEVE_ACTION="drop"
+    )
+    first, copy = page("ferry", FERRY), page("again", FERRY_AGAIN)
+    with running.busy_state():
+        assert running.give(first) is first
+        assert running.give(copy) is copy  # a duplicate, but nobody knows yet
+    assert running.decided == []
+    running.close()
+    assert (running.stat("late_count"), running.stat("late_max_pages")) == (2, 2)
+    assert (running.stat("late_verdict_count/unique"), running.stat("verdict_count/unique")) == (1, 1)
+    assert (running.stat("late_verdict_count/duplicate"), running.stat("verdict_count/duplicate")) == (1, 1)
+    assert (running.late, running.stat("dropped_count")) == ([True, True], None)
+    for response in (first, copy):
+        assert (response.meta["twinsieve_late"], response.flags) == (True, ["twinsieve-late"])
+        assert "twinsieve" not in response.meta
+    with NearDuplicateFilter.open(tmp_path / "state") as dedup:
+        assert dedup.check_html(FERRY, "https://example.org/third").duplicate_of_url == "https://example.org/ferry"
+
+
+def test_an_error_of_a_late_verdict_is_logged_and_closes_the_crawl(tmp_path: Path) -> None:
+    """The page has passed; a state that cannot be written is a reason to close the crawl whenever it is found."""
+    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"), TWINSIEVE_DEADLINE_S=0.05)
+    try:
+        with running.busy_state():
+            running.give(page("ferry", FERRY))
+            running.middleware._filter.dedup._state.close()
+        running.judge_late_pages()
+        assert (running.stat("late_count"), running.stat("error_count/state"), running.decided) == (1, 1, [])
+        assert running.crawler.engine.reasons == ["twinsieve_state_failed"]
+    finally:
+        running.close()
+
+
+def test_a_verdict_in_time_is_as_without_a_deadline() -> None:
+    """A deadline that no page reaches changes no response, and a late mark does not travel with copied meta."""
+    running = RunningMiddleware(TWINSIEVE_DEADLINE_S=60, TWINSIEVE_ACTION="drop")
+    try:
+        response = running.give(
+            page("ferry", FERRY), Request("https://example.org/ferry", meta={"twinsieve_late": True})
+        )
+        assert (response.flags, "twinsieve_late" in response.meta) == (["twinsieve-unique"], False)
+        with pytest.raises(IgnoreRequest):
+            running.give(page("again", FERRY_AGAIN))
+        assert (running.stat("late_count"), running.late) == (None, [False, False])
     finally:
         running.close()

@@ -72,6 +72,8 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_TIMEOUT_S", "soon"),
         ("TWINSIEVE_TIMEOUT_S", 0),
         ("TWINSIEVE_TIMEOUT_S", "inf"),
+        ("TWINSIEVE_DEADLINE_S", 0),
+        ("TWINSIEVE_DEADLINE_S", "later"),
         ("TWINSIEVE_KEEP_PAGE", "maybe"),
     ],
 )
@@ -120,7 +122,9 @@ def test_brokers_and_options_may_be_values_or_strings() -> None:
         assert "a,b=c" not in repr(kafka)
 
 
-@pytest.mark.parametrize("name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "KEEP", "SHARDS"])
+@pytest.mark.parametrize(
+    "name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "KEEP", "SHARDS", "DEADLINE_S"]
+)
 def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
     """A setting for verdicts in the crawl is refused next to a broker, and the message says what to do."""
     with pytest.raises(ConfigurationError, match=f"remove TWINSIEVE_{name} .the service"):

@@ -13,6 +13,7 @@ from dedup_service.core.verdict import Action, Verdict, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
+from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
 from dedup_service.interfaces.cli.support.kept_pages import KeptOutput, appends, open_kept
 from dedup_service.interfaces.cli.support.options import (
     KEEP,
@@ -105,6 +106,7 @@ class Outputs:
 
     verdict_output: VerdictOutput
     kept: KeptOutput | None
+    archive: KeptArchive | None
     bad_records: BadRecords
     summary: Summary
     advance: Advance
@@ -114,6 +116,8 @@ class Outputs:
         """Write a batch of verdicts, and the kept pages."""
         if self.kept is not None:
             self.kept.write([one for one in decided if one.verdict.kind is not VerdictKind.DUPLICATE])
+        if self.archive is not None:
+            self.archive.write(decided)
         self.verdict_output.write([one.verdict for one in decided])
         self.summary.count(one.verdict for one in decided)
         self.advance(len(decided))
@@ -158,6 +162,12 @@ class Outputs:
     "--kept",
     metavar="FILE|FOLDER",
     help="Write each page that is not a duplicate, as it was read; or to .jsonl or .parquet, what was extracted of it.",
+)
+@click.option(
+    "--revisits",
+    is_flag=True,
+    help="With --kept FILE.warc.gz: instead of a page that is there already, write a revisit record; of any other "
+    "duplicate, a metadata record; and the index FILE.cdxj.",
 )
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
 @click.option("--state", metavar="DIR", help="Keep the state in this folder. [default: in memory]")
@@ -212,6 +222,8 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
     """
     if options["keep_journal"] >= 0 and not options["state"]:
         raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
+    if options["revisits"] and not options["kept"]:
+        raise click.UsageError("--revisits is for an archive of kept pages: give --kept FILE.warc.gz, or leave it out")
     names = expanded(sources or ("-",))
     _check_files(names, options)
     started = time.monotonic()
@@ -267,6 +279,8 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
             outputs.note()
         else:
             notes.end()
+        if outputs.archive is not None:
+            summary.archived = outputs.archive.counts
         return dedup.space_id
 
 
@@ -283,11 +297,19 @@ def _opened(
 
 
 def _notes(names: Sequence[str], options: dict[str, Any]) -> ProgressNotes:
-    """Return the notes of this run: of one with a state, if all of its outputs are files that can be appended to."""
+    """Return the notes of this run: of one with a state, if all of its outputs are files that can be appended to.
+
+    An archive with revisits begins anew: what it has is remembered while it is written.
+    """
     written = {f"--{name}": options[name] for name in ("output", "kept", "errors") if options[name]}
-    usable = options["state"] and "-" not in written.values() and all(map(appends, written.values()))
+    usable = (
+        options["state"]
+        and not options["revisits"]
+        and "-" not in written.values()
+        and all(map(appends, written.values()))
+    )
     asked = {name: str(value) for name, value in options.items() if name not in _NOT_ASKED}
-    return ProgressNotes(Path(options["state"]) if usable else None, names, asked, written)
+    return ProgressNotes(Path(options["state"]) if options["state"] and append else None, names, asked, written)
 
 
 def _outputs(
@@ -304,18 +326,22 @@ def _outputs(
     lines = appends(output)
     verdicts = VerdictFile(output, keep=sizes.get("--output", 0)) if lines else VerdictTable(output)
     stack.callback(verdicts.close)
-    kept = None
-    if options["kept"]:
+    kept = archive = None
+    if options["revisits"]:
+        archive = stack.enter_context(KeptArchive(options["kept"], source.kind))
+    elif options["kept"]:
         kept = open_kept(options["kept"], source.kind, names, keep=sizes.get("--kept", 0), due=due)
         stack.callback(kept.close)
     bad_records = BadRecords(source.name, options["errors"], keep=sizes.get("--errors", 0))
     stack.callback(bad_records.close)
-    return Outputs(verdicts, kept, bad_records, *counts)
+    return Outputs(verdicts, kept, archive, bad_records, *counts)
 
 
 def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     """Refuse two outputs in one file, one over an input, and files of the state. Standard input and output may be -."""
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
+    if options["revisits"]:
+        outputs["--revisits"] = index_name(options["kept"])
     check_outside(options["state"], **outputs)
     for source in sources:
         name = None if source == "-" else source

@@ -13,13 +13,17 @@ __all__ = ["Summary"]
 
 
 class Summary:
-    """Counts of one run: verdicts by kind, guards, refused claims, bad records."""
+    """Counts of one run: verdicts by kind, guards, refused claims, bad records.
+
+    archived: records of the archive by kind; empty without one.
+    """
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
         self.guards: Counter[str] = Counter()
         self.claim_refused = 0
         self.bad_records = 0
+        self.archived: dict[str, int] = {}
 
     @property
     def pages(self) -> int:
@@ -51,6 +55,7 @@ class Summary:
             "guards": guards,
             "claim_refused": self.claim_refused,
             "bad_records": self.bad_records,
+            **({"archive": self.archived} if self.archived else {}),
             **details,
         }
 
@@ -67,14 +72,16 @@ class Summary:
         table.add_column("what")
         table.add_column("how many", justify="right")
         table.add_column("share", justify="right")
-        for kind in VerdictKind:
-            share = f"{self.kinds[kind.value] / self.pages:.1%}" if self.pages else ""
-            table.add_row(kind.value, f"{self.kinds[kind.value]:,}", share)
+        for verdict in VerdictKind:
+            share = f"{self.kinds[verdict.value] / self.pages:.1%}" if self.pages else ""
+            table.add_row(verdict.value, f"{self.kinds[verdict.value]:,}", share)
         for guard, count in sorted(self.guards.items()):
             table.add_row(f"  guard {guard}", f"{count:,}", f"{count / self.pages:.1%}")
         if self.claim_refused:
             table.add_row("claims refused", f"{self.claim_refused:,}", f"{self.claim_refused / self.pages:.1%}")
         table.add_row("bad records", f"{self.bad_records:,}", "")
+        for kind, count in self.archived.items():
+            table.add_row(f"archived: {kind}", f"{count:,}", f"{count / self.pages:.1%}" if self.pages else "")
         console = Console(stderr=True)
         console.print(table)
         for name, value in details.items():

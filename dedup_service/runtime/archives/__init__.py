@@ -1,0 +1,27 @@
+"""Archives of kept pages that say what was left out: WARC files with revisit and metadata records, and their index.
+
+- `visit` reads what an archive says of one capture: its headers and what identifies its payload.
+- `kept_payloads` remembers the payloads of an archive, in bounded memory.
+- `derived_records` makes the records that stand for captures that are left out.
+- `cdxj` writes the index beside an archive.
+
+Invariant: the same captures with the same verdicts give the same bytes.
+"""
+
+from dedup_service.runtime.archives.cdxj import check_indexer, write_index
+from dedup_service.runtime.archives.derived_records import metadata_record, packed_record, revisit_record
+from dedup_service.runtime.archives.kept_payloads import KeptPayloads, Original
+from dedup_service.runtime.archives.visit import Payload, Visit, read_visit
+
+__all__ = [
+    "KeptPayloads",
+    "Original",
+    "Payload",
+    "Visit",
+    "check_indexer",
+    "metadata_record",
+    "packed_record",
+    "read_visit",
+    "revisit_record",
+    "write_index",
+]
