@@ -13,6 +13,7 @@ from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, em
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import (
+    BASES,
     KEEP,
     MATCHING,
     MAX_MEMORY,
@@ -42,6 +43,7 @@ from dedup_service.runtime.events import Observers
 from dedup_service.runtime.readers import Record, open_sources
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.several import expanded
+from dedup_service.runtime.remote_folder import is_address
 from dedup_service.runtime.verdict_json import verdict_line
 
 __all__ = ["filter_command"]
@@ -102,7 +104,7 @@ class Outputs:
     show_default=True,
     help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
-@with_options(*MATCHING, KEEP, MAX_MEMORY, *SPACE)
+@with_options(BASES, *MATCHING, KEEP, MAX_MEMORY, *SPACE)
 @with_options(*WORKERS, SHARDS)
 @click.option(
     "--url-prefix",
@@ -163,6 +165,7 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
             journal_days=options["keep_journal"] / _DAY_MS if options["keep_journal"] >= 0 else None,
             max_memory_bytes=options["max_memory"],
             observers=observers,
+            bases=options["bases"],
         )
         stack.enter_context(dedup)
         if dashboard is not None:
@@ -182,7 +185,9 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
 def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     """Refuse two outputs in one file, one over an input, and files of the state. Standard input and output may be -."""
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
-    check_outside(options["state"], **outputs)
+    folders = [base for base in options["bases"] if not is_address(base)]
+    for folder in (options["state"], *folders):
+        check_outside(folder, **outputs)
     for source in sources:
         name = None if source == "-" else source
         check_distinct(**outputs, FILE=name)

@@ -13,16 +13,14 @@ are a cache, and the shard has its file locked. So the file is copied, and a nam
 that the entry has.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.shards.shard import ShardNumber, ShardState
-from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError
+from dedup_service.runtime.embedded.database import WRITE_AHEAD, ForeignStateError, StateFullError, copy_database
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
@@ -32,27 +30,19 @@ from dedup_service.runtime.kafka.state.deciding_state import (
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER
 from dedup_service.runtime.kafka.state.page_names import PageNameFile
 from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
+from dedup_service.runtime.remote_folder import RemoteFolder, is_address
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import row_files
 
-__all__ = ["Report", "ShardSource", "SourceUnreachableError", "is_address", "open_source"]
+__all__ = ["Report", "ShardSource", "open_source"]
 
 Report = Callable[[str, int, int], None]
 """Progress: (stage, done, total); total 0 if it is unknown."""
 
 _ATTEMPTS = 8
 """Manifests that may follow each other before a download gives up."""
-
-_STABLE_ATTEMPTS = 3
-_WAL = "-wal"
-_WAL_HEAD = 32
-"""Bytes at the beginning of a write-ahead file that change when it begins again."""
-
-
-class SourceUnreachableError(StateError):
-    """An address could not be read. Check it, the credentials and the network, and try again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,11 +65,6 @@ class ShardSource:
         return self.store.manifest.label.log
 
 
-def is_address(source: str) -> bool:
-    """Return whether a source is an address, as `s3://bucket/prefix`, and no folder."""
-    return "://" in source
-
-
 @contextmanager
 def open_source(source: str, scratch: Path, report: Report) -> Iterator[ShardSource]:
     """Yield the last snapshot of the shard at `source`. scratch: a folder for copies, which is created.
@@ -98,7 +83,7 @@ def open_source(source: str, scratch: Path, report: Report) -> Iterator[ShardSou
         if not Path(source).is_dir():
             raise ConfigurationError(f"{source} is no folder: give the --state of a shard, or an address of a copy")
         store = _opened(source, Path(source) / PAGES_FOLDER)
-        _copy_names(Path(source) / NAMES_FILE, scratch / NAMES_FILE)
+        copy_database(Path(source) / NAMES_FILE, scratch / NAMES_FILE)  # what can be read of it is enough
     try:
         state, number, shard = _decoded(source, store)
         names = PageNameFile(scratch / NAMES_FILE, store.manifest.label.log)
@@ -141,41 +126,14 @@ def _decoded(source: str, store: PageStore) -> tuple[DecidingState, ShardNumber,
     return state, number, shard_state(state.replica)
 
 
-def _copy_names(path: Path, copy: Path) -> None:
-    """Copy a file of names with its write-ahead file, which may be written meanwhile.
-
-    A checkpoint in between may leave parts of different moments. That is tried again, a few times: then the copy has
-    what can be read of it.
-    """
-    wal, wal_copy = (one.with_name(one.name + _WAL) for one in (path, copy))
-    for _ in range(_STABLE_ATTEMPTS):
-        before = _moment(path, wal)
-        for one, into in ((path, copy), (wal, wal_copy)):
-            into.unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                shutil.copyfile(one, into)
-        if _moment(path, wal) == before:
-            return
-
-
-def _moment(path: Path, wal: Path) -> tuple[Any, ...]:
-    """Return what a checkpoint changes: size and time of the file, and the head of its write-ahead file."""
-    with suppress(FileNotFoundError):
-        status = path.stat()
-        with suppress(FileNotFoundError), wal.open("rb") as file:
-            return status.st_size, status.st_mtime_ns, file.read(_WAL_HEAD)
-        return status.st_size, status.st_mtime_ns
-    return ()
-
-
 def _downloaded(address: str, scratch: Path, report: Report) -> PageStore:
     """Download a snapshot from an address, and return its store."""
-    remote = _Remote(address)
+    remote = RemoteFolder(address)
     pages = scratch / PAGES_FOLDER
     pages.mkdir()
     there: dict[str, str] = {}
     for attempt in range(_ATTEMPTS):
-        content = remote.manifest()
+        content = _manifest_of(remote)
         (pages / MANIFEST).write_bytes(content)
         manifest = read_manifest(pages)
         try:
@@ -183,20 +141,20 @@ def _downloaded(address: str, scratch: Path, report: Report) -> PageStore:
             store = _opened(address, pages)
         except (FileNotFoundError, StoreDamagedError) as error:
             there.clear()
-            if attempt + 1 < _ATTEMPTS and remote.manifest() != content:  # the shard has taken a later snapshot
+            if attempt + 1 < _ATTEMPTS and _manifest_of(remote) != content:  # the shard has taken a later snapshot
                 continue
             raise StoreDamagedError(
                 f"{address} has no complete snapshot: {error}; copy the folder of the shard there again, its "
                 f"{PAGES_FOLDER}/{MANIFEST} last, or stop the shard first"
             ) from error
-        for name in (NAMES_FILE, NAMES_FILE + _WAL):
+        for name in (NAMES_FILE, NAMES_FILE + WRITE_AHEAD):
             with suppress(FileNotFoundError):
                 remote.get(name, scratch / name)
         return store
     raise AssertionError("the last attempt raises")
 
 
-def _download(remote: "_Remote", manifest: Manifest, pages: Path, there: dict[str, str], report: Report) -> None:
+def _download(remote: RemoteFolder, manifest: Manifest, pages: Path, there: dict[str, str], report: Report) -> None:
     """Download the files of rows that a manifest names. there: those that are, with their labels."""
     wanted = row_files(manifest)
     total = sum(file.size_bytes for file in wanted)
@@ -210,47 +168,11 @@ def _download(remote: "_Remote", manifest: Manifest, pages: Path, there: dict[st
         report("download", done, total)
 
 
-class _Remote:
-    """A folder in object storage, through fsspec."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        with self._translated():
-            from fsspec.core import url_to_fs
-
-            self._files, self._root = url_to_fs(address, use_listings_cache=False)
-        self._root = self._root.rstrip("/")
-
-    def manifest(self) -> bytes:
-        """Return the manifest; StateError if there is none."""
-        try:
-            with self._translated():
-                return bytes(self._files.cat_file(f"{self._root}/{PAGES_FOLDER}/{MANIFEST}"))
-        except FileNotFoundError as error:
-            raise StateError(
-                f"{self._address} has no {PAGES_FOLDER}/{MANIFEST}: give the address of a copy of a shard's --state"
-            ) from error
-
-    def get(self, name: str, path: Path) -> None:
-        """Download a file; FileNotFoundError if it is not there."""
-        with self._translated():
-            self._files.get_file(f"{self._root}/{name}", str(path))
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except ImportError as error:
-            raise ConfigurationError(
-                f"{self._address} cannot be read without a library: pip install 'twinsieve[s3]' for s3://; for other "
-                f"storage what fsspec asks for ({error})"
-            ) from error
-        except ValueError as error:
-            raise ConfigurationError(f"{self._address} is no address that fsspec knows: {error}") from error
-        except Exception as error:  # each storage has errors of its own
-            raise SourceUnreachableError(
-                f"{self._address} cannot be read: {type(error).__name__}: {error}; check the address, the credentials "
-                "and the network"
-            ) from error
+def _manifest_of(remote: RemoteFolder) -> bytes:
+    """Return the manifest; StateError if there is none."""
+    try:
+        return remote.read(f"{PAGES_FOLDER}/{MANIFEST}")
+    except FileNotFoundError as error:
+        raise StateError(
+            f"{remote.address} has no {PAGES_FOLDER}/{MANIFEST}: give the address of a copy of a shard's --state"
+        ) from error
