@@ -20,16 +20,10 @@ from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.embedded.base_labels import BaseLabel, base_of
-from dedup_service.runtime.embedded.bases import (
-    JOURNAL_FILE,
-    PAGES_FOLDER,
-    Base,
-    begin_pages,
-    beginning_of,
-    download_base,
-    open_base,
-)
+from dedup_service.runtime.embedded.bases import Base, begin_pages, beginning_of, download_base, open_base
+from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database
+from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal import Beginning, Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
@@ -114,7 +108,8 @@ class BaseSet:
         """Let a state that was opened again know where its bases are now. pages: its folder of kept pages."""
         for old, label in zip(journal.log.bases, self._labels, strict=True):
             if old.folder != label.folder:
-                relink(pages, Path(old.folder) / pages.name, Path(label.folder) / pages.name)
+                with store_errors():
+                    relink(pages, Path(old.folder) / pages.name, Path(label.folder) / pages.name)
         if tuple(self._labels) != journal.log.bases:
             journal.rename_bases(self._labels)
 
@@ -174,7 +169,7 @@ def _recorded(folder: Path | None) -> tuple[BaseLabel, ...] | None:
 
 def _opened(folder: Path | None, name: str, label: BaseLabel | None, number: int, scratch: Path, space_id: str) -> Base:
     """Open one base. label: what is recorded of it; None for a new state."""
-    if label is not None and name == label.name and (Path(label.folder).exists() or not is_address(name)):
+    if label is not None and name == label.name and Path(label.folder).exists():
         place = Path(label.folder)
     elif is_address(name):
         place = (scratch if folder is None else folder / _DOWNLOADED) / str(number + 1)
@@ -184,6 +179,8 @@ def _opened(folder: Path | None, name: str, label: BaseLabel | None, number: int
         place = Path(name)
     if folder is not None and place.resolve() == folder.resolve():
         raise ConfigurationError(f"the base {name} is the state itself: give another folder, or leave it out")
+    if folder is not None and folder.resolve().is_relative_to(place.resolve()):
+        raise ConfigurationError(f"the state {folder} is in the folder of the base {name}: give one outside of it")
     base = open_base(name, place, scratch, space_id)
     if label is None:
         return base

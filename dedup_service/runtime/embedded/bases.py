@@ -34,7 +34,7 @@ from dedup_service.runtime.embedded.database import (
     StateInUseError,
     copy_database,
 )
-from dedup_service.runtime.embedded.folder import FolderKind, refuse_other_kind
+from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER, FolderKind, refuse_other_kind
 from dedup_service.runtime.embedded.journal import Beginning, Header, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.restore import state_in
@@ -47,22 +47,22 @@ from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["PAGES_FOLDER", "Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base"]
+__all__ = ["Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base"]
 
 _LOG = logging.getLogger(__name__)
 
-JOURNAL_FILE = FolderKind.EMBEDDED.mark
-PAGES_FOLDER = "pages"
+_MOST_BASES = 16
+"""Bases of bases of a base; more are one that names itself."""
 
 
 class BaseJournal:
     """The journal of a base, which is read without a trace. scratch: a folder for a copy, if one is needed.
 
     A file without a write-ahead file is read in place. Another process may write to it all the same, now or later: then
-    a copy is read from there on.
+    a copy is read from there on. depth: how many bases it is the base of.
     """
 
-    def __init__(self, folder: Path, scratch: Path) -> None:
+    def __init__(self, folder: Path, scratch: Path, depth: int = 0) -> None:
         self._path, self._scratch = folder / JOURNAL_FILE, scratch
         self._status: tuple[int, int] | None = None
         self._database = self._opened()
@@ -70,21 +70,35 @@ class BaseJournal:
             with self._database.reading() as connection:
                 self.header: Header = require_header(connection, str(self._path))
             self.log = JournalReader(self._database, self.header.space_id)
-            self._inner = [(label, BaseJournal(Path(label.folder), scratch)) for label in self.log.bases]
+            self._inner = [(label, self._inner_journal(label, depth + 1)) for label in self.log.bases]
         except BaseException:
             self._database.close()
             raise
 
+    def _inner_journal(self, label: BaseLabel, depth: int) -> "BaseJournal":
+        """Open the journal of a base of the base, which has the names of its pages."""
+        if not (Path(label.folder) / JOURNAL_FILE).exists() or depth > _MOST_BASES:
+            raise StateError(
+                f"{self._path.parent} was itself begun with the base {label.name}, which is not in {label.folder} any "
+                f"more: put it there, or open {self._path.parent} once with `filter --base` and its new place"
+            )
+        return BaseJournal(Path(label.folder), self._scratch, depth)
+
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of a page."""
+        database, own = self.at(sequence)
+        return JournalReader(database, self.header.space_id).name(own)
+
+    def at(self, sequence: int) -> tuple[Database, int]:
+        """Return the open file that has the record of a page, and its sequence there."""
         for label, journal in self._inner:
             if base_of([label], sequence) is not None:
-                return journal.name(sequence - label.after)
+                return journal.at(sequence - label.after)
         if self._status is not None and self._status != self._now():
             self._database.close()
             self._database = self._copied()
             self.log = JournalReader(self._database, self.header.space_id)
-        return self.log.name(sequence)
+        return self._database, sequence
 
     def close(self) -> None:
         """Close the file."""

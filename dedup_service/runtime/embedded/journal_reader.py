@@ -277,7 +277,12 @@ class JournalReader:
     def bases(self) -> tuple[BaseLabel, ...]:
         """The bases that the journal was begun with."""
         row = self._database.first("SELECT value FROM meta WHERE name = ?", BASES)
-        return () if row is None else decode_labels(row[0])
+        try:
+            return () if row is None else decode_labels(row[0])
+        except ValueError as error:
+            raise StateDamagedError(
+                f"{self._database.path} does not say which bases it has: {error}; restore it from a copy"
+            ) from error
 
     def last_sequence(self) -> int:
         """Return the sequence of the last record; 0 if there is only the first policy."""

@@ -33,12 +33,11 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.base_set import BaseSet
-from dedup_service.runtime.embedded.bases import PAGES_FOLDER
 from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
 from dedup_service.runtime.embedded.database import ForeignStateError, StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
-from dedup_service.runtime.embedded.folder import FolderKind
+from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
 from dedup_service.runtime.embedded.restore import Restored, Restorer
@@ -52,7 +51,6 @@ __all__ = ["JOURNAL_FILE", "PAGES_FOLDER", "SNAPSHOT_EVERY", "TEXT_BUDGET_BYTES"
 
 _LOG = logging.getLogger(__name__)
 
-JOURNAL_FILE = FolderKind.EMBEDDED.mark
 _OLD_SNAPSHOT = "snapshot"
 """The file that folders before format 4 have instead of PAGES_FOLDER."""
 

@@ -57,7 +57,9 @@ def link_store(source: Path, manifest: Manifest, folder: Path, label: StoreLabel
 
 
 def relink(folder: Path, old: Path, new: Path) -> None:
-    """Let the links in `folder` that lead to files of the folder `old` lead to `new`."""
+    """Let the links in `folder`, if it is there, that lead to files of the folder `old` lead to `new`."""
+    if not folder.exists():
+        return
     with translated_os_errors(folder):
         for path in folder.iterdir():
             if path.is_symlink() and path.readlink().parent == old:

@@ -1,6 +1,7 @@
 """A state that is begun with bases decides as one run over their pages and its own, and never changes them."""
 
 import random
+import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -26,8 +27,9 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Verdict, VerdictKind
+from dedup_service.runtime.embedded.base_labels import encode_labels
 from dedup_service.runtime.embedded.database import ForeignStateError
-from dedup_service.runtime.embedded.state import State, StateSettings
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, State, StateSettings
 from dedup_service.runtime.verdict_json import verdict_line
 
 from .prepared import SPACE, SPACE_ID, STEP, kill, lose_pages, prepared
@@ -265,6 +267,7 @@ def test_a_base_may_go_while_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="give its new place with --base"):
         opened(tmp_path / "state")
     before = digests(tmp_path / "moved")
+    lose_pages(tmp_path / "state")
     for bases in ([tmp_path / "moved"], []):
         with closing(opened(tmp_path / "state", *bases)) as state:
             assert named(decide(state, page(1, host="b"))) == [(D, "a1", str(tmp_path / "moved"))]
@@ -342,6 +345,16 @@ def test_of_several_bases_the_first_one_has_the_original(tmp_path: Path) -> None
     assert (digests(one), digests(other)) == before
 
 
+def test_the_first_of_several_bases_may_be_empty(tmp_path: Path) -> None:
+    """What there is follows it; a state that is killed before its first commit has it, too."""
+    empty, other = base_of(tmp_path / "empty"), base_of(tmp_path / "other", *map(page, range(30)))
+    state = opened(tmp_path / "state", empty, other)
+    assert named(decide(state, page(1, host="b"))) == [(D, "a1", str(other))]
+    kill(state)
+    with closing(opened(tmp_path / "state")) as state:
+        assert named(decide(state, page(29, host="b"), page(40))) == [(D, "a29", str(other)), (U, None, None)]
+
+
 def test_pages_of_a_base_expire_for_the_state_alone(tmp_path: Path) -> None:
     """They are the earliest; those that expired in the base are gone."""
     base = base_of(tmp_path / "base", *map(page, range(30)), keep=Keep(max_pages=20))
@@ -382,6 +395,7 @@ def test_bases_of_a_state_stay_the_same(tmp_path: Path) -> None:
         (tmp_path / "state", [other], "other is another one: give that"),
         (tmp_path / "state", [base, other], "was begun with the bases .*base: give these, in this order"),
         (tmp_path / "new", [tmp_path / "new"], "is the state itself"),
+        (base / "new", [base], "is in the folder of the base"),
         (tmp_path / "new", [base, f"{base}/../base"], "are one state: give it once"),
         (tmp_path / "new", [tmp_path / "nothing"], "is no folder: give the folder of a state"),
     ]:
@@ -403,6 +417,20 @@ def test_a_base_of_something_else_is_refused(tmp_path: Path) -> None:
         opened(None, tmp_path / "empty")
     with pytest.raises(ForeignStateError, match="holds a state of the Kafka service"):
         opened(None, tmp_path / "service")
+
+
+@pytest.mark.parametrize("bases", ["[]}", '[{"name": 1}]', "[" * 100_000, "itself"])
+def test_a_journal_with_hostile_bases_is_refused(bases: str, tmp_path: Path) -> None:
+    """Also one that names itself as its base."""
+    base = base_of(tmp_path / "base", *map(page, range(9)))
+    second = tmp_path / "second"
+    with closing(opened(second, base)) as state:
+        labels = state.journal.log.bases
+    text = encode_labels([msgspec.structs.replace(labels[0], folder=str(second))]) if bases == "itself" else bases
+    with closing(sqlite3.connect(second / JOURNAL_FILE, isolation_level=None)) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'bases'", (text,))
+    with pytest.raises(StateError, match=r"does not say which bases it has|was itself begun with the base"):
+        opened(None, second)
 
 
 @pytest.mark.parametrize(
