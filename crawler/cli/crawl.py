@@ -19,6 +19,7 @@ from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, da
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import (
+    BASES,
     BROKER,
     KEEP,
     MAX_MEMORY,
@@ -115,7 +116,7 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     help="Set any Scrapy setting; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
-@with_options(PROFILE, KEEP, MAX_MEMORY, *DASHBOARD, *PUBLISHING)
+@with_options(BASES, PROFILE, KEEP, MAX_MEMORY, *DASHBOARD, *PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
     output: str | None,
@@ -128,6 +129,7 @@ def crawl_command(
     processes: int | None,
     overrides: dict[str, str],
     as_json: bool,
+    bases: tuple[str, ...],
     profile: str | None,
     keep: Keep | None,
     max_memory: int | None,
@@ -149,13 +151,20 @@ def crawl_command(
     if publishes:
         verdict_options = {"--verdicts": verdicts, "--state": state, "--action": action, "--profile": profile}
         _refuse_verdict_options(
-            {**verdict_options, "--keep": keep, "--max-memory": max_memory, "--dashboard": dashboard}
+            {
+                **verdict_options,
+                "--base": bases or None,
+                "--keep": keep,
+                "--max-memory": max_memory,
+                "--dashboard": dashboard,
+            }
         )
     dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
         "TWINSIEVE_PROFILE": profile,
+        "TWINSIEVE_BASES": list(bases) or None,
         "TWINSIEVE_KEEP": keep,
         "TWINSIEVE_MAX_MEMORY": max_memory,
         "TWINSIEVE_PROCESSES": processes,

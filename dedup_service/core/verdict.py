@@ -128,6 +128,8 @@ class Verdict:
         score: How alike the two pages are, 0 to 1, higher is more alike; None if they were not compared.
         reason: The rule that decided, in words that a report can quote; for a unique page, the page that it
             contains or that contains it. None if there is nothing to say.
+        duplicate_of_base: The base that has that page, as it was named when the state was begun; None for a page of
+            the state itself.
 
     Example:
         >>> verdict = Verdict(sequence=1, id="a", url="a.test", kind=VerdictKind.UNIQUE, space="tf-0")
@@ -145,6 +147,7 @@ class Verdict:
     distance: Distance = Distance()
     score: float | None = None
     reason: str | None = None
+    duplicate_of_base: str | None = None
 
     @property
     def guard(self) -> Guard | None:

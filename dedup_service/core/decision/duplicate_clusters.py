@@ -95,6 +95,12 @@ class DuplicateClusters:
         """Forget the cluster of a kept page, if it has one."""
         self._clusters.pop(original, None)
 
+    def pack_after(self, sequences: int) -> bytes:
+        """Return all clusters as `pack` does, of a log in which so many records come before them."""
+        rows = np.frombuffer(bytearray(self.pack()), _ROW)
+        rows["original"] += sequences
+        return rows.tobytes()
+
     def pack(self) -> bytes:
         """Return all clusters as bytes, 72 each."""
         rows = np.empty(len(self._clusters), _ROW)

@@ -41,7 +41,8 @@ NAMES = frozenset(
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "IDF", "USER_WORDS", "PROFILE",
         "CHANNELS", "K", "KEEP", "MAX_MEMORY", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
-        "DEADLINE_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX",
+        "DEADLINE_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "BASES", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP",
+        "KAFKA_PREFIX",
         "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES", "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
     )
 )  # fmt: skip
@@ -50,7 +51,7 @@ DECIDED_BY_THE_SERVICE = (
     "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SCHEME", "TWINSIEVE_FACTORS",
     "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
     "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY", "TWINSIEVE_SHARDS",
-    "TWINSIEVE_JOURNAL_DAYS", "TWINSIEVE_DEADLINE_S",
+    "TWINSIEVE_JOURNAL_DAYS", "TWINSIEVE_BASES", "TWINSIEVE_DEADLINE_S",
 )  # fmt: skip
 
 BUFFER_BYTES = 32 * 2**20
@@ -93,6 +94,7 @@ class NearDuplicateSettings:
     keep: bounds of expiry, or None for those of the state (in a new state, all pages are kept).
     max_memory_bytes: limit on the memory of this process, or None.
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
+    bases: folders or addresses of states with which the state is begun.
     journal_days: days for which records of pages that were not kept stay in the state, or None for all.
     timeout_s, page_memory_mb: limits on one page in a worker.
     deadline_s: how long a page waits for its verdict before it passes without, or None to wait for every verdict.
@@ -110,6 +112,7 @@ class NearDuplicateSettings:
     max_memory_bytes: int | None = None
     shards: int = 1
     journal_days: float | None = None
+    bases: tuple[str, ...] = ()
     processes: int = 1
     concurrency: int = 2
     timeout_s: float = PAGE_TIMEOUT_S
@@ -141,6 +144,7 @@ class NearDuplicateSettings:
             max_memory_bytes=_max_memory(settings),
             shards=_integer(settings, "TWINSIEVE_SHARDS", 1),
             journal_days=_journal_days(settings),
+            bases=tuple(map(str, settings.getlist("TWINSIEVE_BASES"))),
             processes=processes,
             concurrency=_integer(settings, "TWINSIEVE_CONCURRENCY", 2 * processes),
             timeout_s=_seconds(settings, "TWINSIEVE_TIMEOUT_S", PAGE_TIMEOUT_S),

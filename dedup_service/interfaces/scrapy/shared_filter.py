@@ -85,6 +85,7 @@ class _Opened:
             max_memory_bytes=settings.max_memory_bytes,
             journal_days=settings.journal_days,
             observers=[self.observers],
+            bases=settings.bases,
         )
         self.thread = DecisionThread(self.dedup.decide_many)
 
@@ -114,6 +115,7 @@ class _Opened:
             ("TWINSIEVE_ACTION", self._settings.action.value, settings.action.value),
             ("TWINSIEVE_SHARDS", self._settings.shards, settings.shards),
             ("TWINSIEVE_JOURNAL_DAYS", self._settings.journal_days, settings.journal_days),
+            ("TWINSIEVE_BASES", self._settings.bases, settings.bases),
         ]
 
     def leave(self) -> None:

@@ -8,9 +8,10 @@ WAL mode, so that readers never wait. synchronous=FULL, so that a commit that re
 be used from any thread, one at a time: its owner holds the lock.
 """
 
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -20,12 +21,14 @@ from dedup_service.core.errors import StateError
 
 __all__ = [
     "VACUUM_SHARE",
+    "WRITE_AHEAD",
     "Database",
     "ForeignStateError",
     "StateClosedError",
     "StateDamagedError",
     "StateFullError",
     "StateInUseError",
+    "copy_database",
     "insert_rows",
     "translated",
 ]
@@ -91,6 +94,13 @@ VACUUM_SHARE = 20
 _ROWS = 32, 8, 1
 """Rows of one INSERT, the largest first. The variables of 32 rows are below the limit of any SQLite, 999."""
 
+WRITE_AHEAD = "-wal"
+"""What the name of a file has behind it for its write-ahead file."""
+
+_STABLE_ATTEMPTS = 3
+_WRITE_AHEAD_HEAD = 32
+"""Bytes at the beginning of a write-ahead file that change when it begins again."""
+
 _BUSY_TIMEOUT_MS = 5000  # a program that copies the file may delay a commit
 
 
@@ -114,13 +124,46 @@ def _insertion(insert: str, row: str, count: int) -> str:
     return f"{insert} VALUES {', '.join([row] * count)}"
 
 
-class Database:
-    """An open database. path: None is a database in memory. read_only: may be opened beside a writer."""
+def copy_database(path: Path, copy: Path) -> bool:
+    """Copy a file with its write-ahead file, either of which may be missing or may be written meanwhile.
 
-    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+    A checkpoint in between may leave parts of different moments. That is tried again, a few times; False: the copy may
+    be of several moments all the same.
+    """
+    ahead, ahead_copy = (one.with_name(one.name + WRITE_AHEAD) for one in (path, copy))
+    for _ in range(_STABLE_ATTEMPTS):
+        before = _moment(path, ahead)
+        for one, into in ((path, copy), (ahead, ahead_copy)):
+            into.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(one, into)
+        if _moment(path, ahead) == before:
+            return True
+    return False
+
+
+def _moment(path: Path, ahead: Path) -> tuple[Any, ...]:
+    """Return what a checkpoint changes: size and time of the file, and the head of its write-ahead file."""
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        with suppress(FileNotFoundError), ahead.open("rb") as file:
+            return status.st_size, status.st_mtime_ns, file.read(_WRITE_AHEAD_HEAD)
+        return status.st_size, status.st_mtime_ns
+    return ()
+
+
+class Database:
+    """An open database. path: None is a database in memory. read_only: may be opened beside a writer.
+
+    unchanging: nobody writes to the file, so that it is read without a lock and without a file beside it.
+    """
+
+    def __init__(self, path: Path | None, *, read_only: bool = False, unchanging: bool = False) -> None:
         self.path = ":memory:" if path is None else str(path)
+        read_only = read_only or unchanging
         with translated(self.path):
-            target = self.path if path is None or not read_only else f"{path.absolute().as_uri()}?mode=ro"
+            mode = "mode=ro&immutable=1" if unchanging else "mode=ro"
+            target = self.path if path is None or not read_only else f"{path.absolute().as_uri()}?{mode}"
             self.connection = sqlite3.connect(
                 target, isolation_level=None, check_same_thread=False, cached_statements=32, uri=read_only
             )

@@ -30,7 +30,9 @@ class Move:
     def __init__(self, journal: Journal, entries: StoredEntries) -> None:
         self._journal = journal
         self._entries = entries
-        self._done = journal.log.counter(MOVED)
+        self._counted = self._done = journal.log.counter(MOVED)
+        if not self._done:  # rows of bases were never in this journal
+            self._done = entries.pages.first_own_row
 
     def step(self) -> bool:
         """Delete some rows; return whether there are more."""
@@ -43,6 +45,6 @@ class Move:
         sequences = [(sequence,) for sequence in self._entries.rows(numbers)["sequence"].tolist()]
         with self._journal.database.transaction() as connection:
             connection.executemany("DELETE FROM evidence WHERE sequence = ?", sequences)
-            change_counters(connection, Counter({MOVED: last - self._done}))
-        self._done = last
+            change_counters(connection, Counter({MOVED: last - self._counted}))
+        self._counted = self._done = last
         return last < end

@@ -82,6 +82,7 @@ class NearDuplicateFilter:
         journal_days: float | None = None,
         max_memory_bytes: int | None = None,
         observers: Iterable[Observer] = (),
+        bases: Sequence[str | Path] = (),
     ) -> Self:
         """Open a state folder, or create it.
 
@@ -106,13 +107,20 @@ class NearDuplicateFilter:
                 pages no longer grows if `keep` has a bound, which is recorded as a change of `keep`; otherwise
                 pages are refused. Needs Linux.
             observers: Called with what was done, once it is durable.
+            bases: States whose kept pages are compared with as if they had come before, and which are never changed:
+                folders, or addresses as "s3://bucket/state". A new state is begun with them, with the rule and the
+                bounds of the first one; when it is opened again, they need not be given. The verdict on a copy of a
+                page in a base names the base.
 
         Returns:
             The open filter. Use it as a context manager, or call `close`.
 
         Raises:
             ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder,
-                `space` cannot be built or indexed, `max_memory_bytes` is below 1, or memory cannot be measured here.
+                `space` cannot be built or indexed, `max_memory_bytes` is below 1, or memory cannot be measured here;
+                a base is no folder, is the state itself, is given twice, or is not one that the state was begun with.
+            StateError: A base has no state, or has changed since the state was begun with it.
+            AddressUnreachableError: The address of a base cannot be read.
             MemoryLimitError: The tables of the state take more than `max_memory_bytes`; nothing was loaded.
             StateInUseError: Another process has the folder open.
             ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
@@ -135,13 +143,13 @@ class NearDuplicateFilter:
             memory_limit=None if max_memory_bytes is None else ProcessMemoryLimit(max_memory_bytes),
         )
         if path is None:
-            return cls(space, _state(None, built, (rule, bounds), settings, observers), None, None)
+            return cls(space, _state(None, built, (rule, bounds), settings, observers, bases), None, None)
         folder = made_folder(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
             refuse_other_kind(folder, FolderKind.EMBEDDED)
-            return cls(space, _state(folder, built, (rule, bounds), settings, observers), folder, lock)
+            return cls(space, _state(folder, built, (rule, bounds), settings, observers, bases), folder, lock)
         except BaseException:
             lock.release()
             raise
@@ -440,6 +448,7 @@ def _state(
     policy: tuple[MatchRule | None, Keep | None],
     settings: StateSettings,
     observers: Iterable[Observer],
+    bases: Sequence[str | Path],
 ) -> State:
     if space.bits != INDEXED_BITS:
         raise ConfigurationError(
@@ -447,7 +456,7 @@ def _state(
             "choose 64 bits to compare pages"
         )
     rule, keep = policy
-    return State(folder, space.space_id, space.to_dict(), rule, settings, observers, keep)
+    return State(folder, space.space_id, space.to_dict(), rule, settings, observers, keep, bases)
 
 
 def _digest_of(delivery_id: bytes) -> bytes:

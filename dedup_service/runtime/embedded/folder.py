@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError, StateInUseError
 
-__all__ = ["FolderKind", "StateLock", "made_folder", "refuse_other_kind"]
+__all__ = ["JOURNAL_FILE", "PAGES_FOLDER", "FolderKind", "StateLock", "made_folder", "refuse_other_kind"]
 
 
 class StateLock:
@@ -81,6 +81,10 @@ class FolderKind(Enum):
 
     def __str__(self) -> str:
         return self.value[1]
+
+
+JOURNAL_FILE = FolderKind.EMBEDDED.mark
+PAGES_FOLDER = "pages"
 
 
 def made_folder(folder: Path) -> Path:

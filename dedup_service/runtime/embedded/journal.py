@@ -14,7 +14,8 @@ nothing of them is changed but what `erasure` takes down.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.
   policy      `detail`: the match rule, and what else decides (layout, bounds of expiry), as JSON, in force from here
-              on; `lowered` in it: the bounds that a limit on memory has lowered. The first one has sequence 0.
+              on; `lowered` in it: the bounds that a limit on memory has lowered. The first one has sequence 0, or the
+              one behind the last record of its bases (`bases`), whose corrections are before it.
               `original_id`, `original_url`: names of the page that an update replaced, whose row may be deleted.
 A string that equals its neighbour is stored once: `id` is NULL if it is the URL, and so is `canonical_url`.
 
@@ -60,6 +61,7 @@ from typing import Any
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
+from dedup_service.runtime.embedded.base_labels import BASES, BaseLabel, encode_labels
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError, insert_rows
 from dedup_service.runtime.embedded.erasure import Erased, erase_evidence, erase_mentions, erase_visits, take_noted
 from dedup_service.runtime.embedded.journal_reader import (
@@ -79,6 +81,7 @@ from dedup_service.runtime.embedded.texts import TextStore
 __all__ = [
     "FORMAT_VERSION",
     "BatchExpiry",
+    "Beginning",
     "Header",
     "Journal",
     "change_counters",
@@ -90,6 +93,9 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 4
+
+_WITH_BASES = 5
+"""The format of a journal that goes on where those of its bases ended; a twinsieve without bases refuses it."""
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -124,6 +130,21 @@ class Header:
     space: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """How a journal begins that goes on where those of its bases ended.
+
+    sequence: of its first policy. entries: of the bases. corrections: theirs, with their sequences. expired_up_to: as
+    in `BatchExpiry`.
+    """
+
+    bases: Sequence[BaseLabel] = ()
+    sequence: int = 0
+    entries: int = 0
+    expired_up_to: int = 0
+    corrections: Sequence[tuple[int, str]] = ()
+
+
 def open_header(
     connection: sqlite3.Connection,
     path: str,
@@ -132,6 +153,7 @@ def open_header(
     policy: str,
     *,
     may_create: bool = True,
+    beginning: Beginning | None = None,
 ) -> Header:
     """Return the header of the journal of `space_id`; create the journal, with `policy`, if the file is empty.
 
@@ -145,7 +167,9 @@ def open_header(
             "from a copy, with its files -wal and -shm if the copy has them, or start a new folder"
         )
     if header is None:
-        return _create(connection, Header(FORMAT_VERSION, uuid.uuid4().hex, space_id, space), policy)
+        version = _WITH_BASES if beginning is not None and beginning.bases else FORMAT_VERSION
+        header = Header(version, uuid.uuid4().hex, space_id, space)
+        return _create(connection, header, policy, beginning or Beginning())
     if header.space_id != space_id:
         raise ForeignStateError(
             f"{path} was made in space {header.space_id}, the pages would come in space {space_id}. "
@@ -167,9 +191,9 @@ def read_header(connection: sqlite3.Connection, path: str) -> Header | None:
                 f"{path} has format version {version}, this twinsieve reads {FORMAT_VERSION}: start a new state folder "
                 "and filter the same input again"
             )
-        if version > FORMAT_VERSION:
+        if version > _WITH_BASES:
             raise ForeignStateError(
-                f"{path} has format version {version}, this twinsieve reads up to {FORMAT_VERSION}: "
+                f"{path} has format version {version}, this twinsieve reads up to {_WITH_BASES}: "
                 "update twinsieve, or start a new state folder"
             )
         return Header(version, meta["identity"], meta["space_id"], json.loads(meta["space"]))
@@ -195,7 +219,7 @@ def _differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     return f"They differ in {', '.join(parts)}. " if parts else ""
 
 
-def _create(connection: sqlite3.Connection, header: Header, policy: str) -> Header:
+def _create(connection: sqlite3.Connection, header: Header, policy: str, beginning: Beginning) -> Header:
     for statement in _TABLES.split(";"):
         connection.execute(statement)
     meta = {
@@ -204,8 +228,15 @@ def _create(connection: sqlite3.Connection, header: Header, policy: str) -> Head
         "space_id": header.space_id,
         "space": json.dumps(header.space, ensure_ascii=False, sort_keys=True),
     }
+    if beginning.bases:
+        meta[BASES] = encode_labels(beginning.bases)
+        counters = Counter(entries=beginning.entries, expired_up_to=beginning.expired_up_to)
+        change_counters(connection, counters)
+        connection.executemany(
+            _INSERT_CORRECTION, [(sequence, None, detail) for sequence, detail in beginning.corrections]
+        )
     connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
-    connection.execute("INSERT INTO log (sequence, kind, detail) VALUES (0, 'policy', ?)", (policy,))
+    connection.execute(_INSERT_POLICY, (beginning.sequence, policy))
     return header
 
 
@@ -259,8 +290,8 @@ class Journal:
     """An open journal, for writing.
 
     path: the file; None for a journal in memory. space_id, space: of the journal; ForeignStateError if it belongs to
-    another space. policy: of a new journal. text_budget_bytes: see `texts`. may_create: False refuses a file that is
-    empty or missing.
+    another space. policy: of a new journal, and `beginning`, None without bases. text_budget_bytes: see `texts`.
+    may_create: False refuses a file that is empty or missing.
     """
 
     def __init__(
@@ -272,6 +303,7 @@ class Journal:
         text_budget_bytes: int,
         *,
         may_create: bool = True,
+        beginning: Beginning | None = None,
     ) -> None:
         self.database = Database(path)
         self._hour: int | None = None
@@ -280,7 +312,13 @@ class Journal:
             with self.database.transaction() as connection:
                 is_new = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
                 self.header: Header = open_header(
-                    connection, self.database.path, space_id, space, json.dumps(policy), may_create=may_create
+                    connection,
+                    self.database.path,
+                    space_id,
+                    space,
+                    json.dumps(policy),
+                    may_create=may_create,
+                    beginning=beginning,
                 )
                 counters = read_counters(connection)
             if is_new:  # so that the file can be told from an empty one without its write-ahead file
@@ -374,6 +412,12 @@ class Journal:
         with self.database.transaction() as connection:
             connection.execute(_INSERT_POLICY, (self.sequence + 1, json.dumps(policy)))
         self.sequence += 1
+
+    def rename_bases(self, bases: Sequence[BaseLabel]) -> None:
+        """Record that bases are elsewhere, or have other names."""
+        with self.database.transaction() as connection:
+            connection.execute("UPDATE meta SET value = ? WHERE name = ?", (encode_labels(bases), BASES))
+        self.log = JournalReader(self.database, self.header.space_id)
 
     def _evidence_rows(self, batch: Sequence[DecidedPage]) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         for decided in batch:

@@ -10,6 +10,7 @@ contain. A string with a lone surrogate, which SQLite's UTF-8 cannot hold, is st
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import xxhash
@@ -20,6 +21,7 @@ from dedup_service.core.decision.entry_rows import INDEXED, page_flags, signed, 
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.runtime.embedded.base_labels import BASES, BaseLabel, base_of, decode_labels
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force
 from dedup_service.runtime.embedded.database import Database, StateDamagedError
 
@@ -57,7 +59,7 @@ INSERT_NAME = "INSERT OR IGNORE INTO name", "(?, ?)"
 VERDICT_COLUMNS = (
     "page.sequence, page.id, page.url, page.verdict, "
     "iif(page.original_url IS NULL, kept.id, page.original_id), ifnull(page.original_url, kept.url), "
-    "page.distance_words, page.distance_body, page.score, page.reason"
+    "page.distance_words, page.distance_body, page.score, page.reason, page.repeats"
 )
 VERDICTS = "log AS page LEFT JOIN log AS kept ON kept.sequence = page.repeats"
 """The tables of VERDICT_COLUMNS: a page, and the page that it repeats."""
@@ -142,17 +144,24 @@ def name_hash(name: str) -> int:
 
 
 def _replaced(decided: DecidedPage) -> tuple[Text, Text]:
-    """Return the stored id and URL of the page whose entry `decided` replaced, whose row may go; else NULLs."""
+    """Return the stored id and URL of a page whose row may be missing: whose entry `decided` replaced, or of a base.
+
+    Else NULLs.
+    """
     verdict = decided.decision.verdict
-    if decided.decision.replaces is None or verdict.duplicate_of is None:
+    if verdict.duplicate_of is None or (decided.decision.replaces is None and verdict.duplicate_of_base is None):
         return None, None
     url = verdict.duplicate_of_url
     return None if verdict.duplicate_of == url else stored_text(verdict.duplicate_of), stored_text(url)
 
 
-def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
-    """Return the verdict in a row of VERDICT_COLUMNS; StateDamagedError if it is none that was written."""
-    sequence, page_id, url, kind, original, original_url, words, body, score, reason = row
+def verdict_of(row: tuple[Any, ...], space_id: str, bases: Sequence[BaseLabel] = ()) -> Verdict:
+    """Return the verdict in a row of VERDICT_COLUMNS; StateDamagedError if it is none that was written.
+
+    bases: of the journal.
+    """
+    sequence, page_id, url, kind, original, original_url, words, body, score, reason, repeats = row
+    base = base_of(bases, repeats)
     if kind not in _KINDS:
         raise StateDamagedError(
             f"the journal has a verdict {kind!r} at record {sequence}: it is damaged; restore the state folder from a "
@@ -171,6 +180,7 @@ def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
         distance=Distance(words=words, body=body),
         score=score,
         reason=None if reason is None else text_of(reason),
+        duplicate_of_base=None if base is None else base.name,
     )
 
 
@@ -263,6 +273,17 @@ class JournalReader:
         self._database = database
         self._space_id = space_id
 
+    @cached_property
+    def bases(self) -> tuple[BaseLabel, ...]:
+        """The bases that the journal was begun with."""
+        row = self._database.first("SELECT value FROM meta WHERE name = ?", BASES)
+        try:
+            return () if row is None else decode_labels(row[0])
+        except ValueError as error:
+            raise StateDamagedError(
+                f"{self._database.path} does not say which bases it has: {error}; restore it from a copy"
+            ) from error
+
     def last_sequence(self) -> int:
         """Return the sequence of the last record; 0 if there is only the first policy."""
         last = self._database.first("SELECT max(sequence) FROM log")
@@ -320,23 +341,26 @@ class JournalReader:
         for start in range(0, len(digests), _LOOKUP):
             some = digests[start : start + _LOOKUP]
             rows = self._database.rows(_OF_DELIVERIES.format(", ".join("?" * len(some))), *some)
-            verdicts.update((row[0], verdict_of(row[1:], self._space_id)) for row in rows)
+            verdicts.update((row[0], self._verdict_of(row[1:])) for row in rows)
         return verdicts
 
     def verdict_at(self, sequence: int) -> Verdict | None:
         """Return the verdict of the page at `sequence`; None if there is no page."""
         row = self._database.first(_VERDICTS + "page.sequence = ? AND page.kind = 'page'", sequence)
-        return None if row is None else verdict_of(row, self._space_id)
+        return None if row is None else self._verdict_of(row)
+
+    def _verdict_of(self, row: tuple[Any, ...]) -> Verdict:
+        return verdict_of(row, self._space_id, self.bases)
 
     def visits(self, reference: str) -> list[Verdict]:
         """Return the verdicts of all pages with this id or URL that are in the log, latest first."""
         rows = self._database.rows(_VISITS, name_hash(reference), stored_text(reference))
-        return [verdict_of(row, self._space_id) for row in rows]
+        return [self._verdict_of(row) for row in rows]
 
     def latest_visit(self, reference: str) -> Verdict | None:
         """Return the verdict of the latest page with this id or URL; None if the log has none."""
         row = self._database.first(_VISITS + " LIMIT 1", name_hash(reference), stored_text(reference))
-        return None if row is None else verdict_of(row, self._space_id)
+        return None if row is None else self._verdict_of(row)
 
     def deleted_up_to(self) -> int:
         """Return the sequence up to which records of pages without an entry were deleted; 0 if none were."""

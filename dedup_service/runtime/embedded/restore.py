@@ -64,7 +64,10 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Restorer:
-    """Restores the decider of `journal`. folder: of the kept pages. make: makes the decider."""
+    """Restores the decider of `journal`. folder: of the kept pages. make: makes the decider.
+
+    begin: makes the kept pages of a log that does not begin with nothing, as they are before its first record.
+    """
 
     folder: Path
     journal: Journal
@@ -72,6 +75,7 @@ class Restorer:
     layout: IndexLayout
     shards: int
     make: MakeDecider
+    begin: Callable[[], None] | None = None
 
     def restore(self) -> Restored:
         """Return the decider at the end of the log.
@@ -80,13 +84,21 @@ class Restorer:
         StateFullError if the folder cannot be written.
         """
         is_complete = not self.journal.log.counter(MOVED)
+        if self.begin is not None and is_complete and not self.folder.exists():
+            self.begin()
         try:
-            return self._from_commit(verify=is_complete)
+            return self._from_commit(verify=is_complete and self.begin is None)
         except StoreFullError as error:
             raise StateFullError(str(error)) from error
         except StateDamagedError:
             raise  # of the journal
         except (_UnusableError, ForeignStoreError, UnreadableStateError, *_CONTRADICTIONS) as error:
+            if self.begin is not None:
+                rebuilt = f"delete {self.folder}, which is built again" if is_complete else DAMAGED_PAGES
+                raise StateDamagedError(
+                    f"the kept pages in {self.folder} or in a base cannot be used: {error}; put the base back as it "
+                    f"was; if it is, {rebuilt}"
+                ) from error
             if not is_complete:
                 raise StateDamagedError(
                     f"the kept pages in {self.folder} cannot be used: {error}; the journal no longer has what they "

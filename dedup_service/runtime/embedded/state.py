@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dedup_service.core.decision.candidates import LocalCandidates
-from dedup_service.core.decision.decider import Decider, DeciderState
+from dedup_service.core.decision.decider import Decider, DeciderState, Decision
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries, MemoryStore
 from dedup_service.core.decision.host_text import HostText
@@ -31,14 +32,15 @@ from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.embedded.base_set import BaseSet
 from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
 from dedup_service.runtime.embedded.database import ForeignStateError, StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
-from dedup_service.runtime.embedded.folder import FolderKind
+from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
-from dedup_service.runtime.embedded.restore import Restorer
+from dedup_service.runtime.embedded.restore import Restored, Restorer
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
 from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
@@ -48,9 +50,6 @@ from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 __all__ = ["JOURNAL_FILE", "PAGES_FOLDER", "SNAPSHOT_EVERY", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
 
 _LOG = logging.getLogger(__name__)
-
-JOURNAL_FILE = FolderKind.EMBEDDED.mark
-PAGES_FOLDER = "pages"
 
 _OLD_SNAPSHOT = "snapshot"
 """The file that folders before format 4 have instead of PAGES_FOLDER."""
@@ -94,6 +93,7 @@ class State:
     """The state in `folder`; None for a state in memory.
 
     rule, keep: recorded and in force from here on; None keeps those of the state. observers: called with what was done.
+    bases: folders or addresses of states that a new state is begun with (`bases`); see `NearDuplicateFilter.open`.
     """
 
     def __init__(
@@ -105,9 +105,9 @@ class State:
         settings: StateSettings | None = None,
         observers: Iterable[Observer] = (),
         keep: Keep | None = None,
+        bases: Sequence[str | Path] = (),
     ) -> None:
         settings = settings or StateSettings()
-        path = None if folder is None else folder / JOURNAL_FILE
         self._limit = settings.memory_limit
         if folder is not None:
             _refuse_old(folder)
@@ -118,9 +118,7 @@ class State:
         self._lowered = KEEP_ALL  # bounds that the limit has lowered to `keep`; KEEP_ALL if it has not
         policy = _policy(first_rule, first_keep) | {"layout": settings.layout.to_dict()}
         self.space_id = space_id
-        may_create = folder is None or not _has_pages(folder / PAGES_FOLDER)
-        text_budget_bytes = settings.text_budget_bytes if folder else 0
-        self.journal = Journal(path, space_id, space, policy, text_budget_bytes, may_create=may_create)
+        self._bases, self.journal = _begun(folder, bases, (space_id, space), policy, settings)
         self._in_memory = folder is None
         self._entries: StoredEntries | None = None
         self._store = MemoryStore()
@@ -135,16 +133,16 @@ class State:
             self._apply_policy(rule, keep)
             self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
             layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
-            if folder is None:
+            pages = folder or self._bases.scratch
+            if pages is None:
                 self._candidates = LocalCandidates(self.rule, store=self._store, layout=layout, shards=settings.shards)
                 self._decider = self._new_decider(self._candidates, DeciderState())
             else:
-                pages = folder / PAGES_FOLDER
-                restorer = Restorer(pages, self.journal, self.rule, layout, settings.shards, self._new_decider)
-                restored = restorer.restore()
+                restored = self._restored(pages / PAGES_FOLDER, layout, settings.shards)
                 self._candidates, self._decider = restored.candidates, restored.decider
                 self._entries = restored.entries
-                self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
+                if folder is not None:
+                    self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
             self._expired = dict(self._decider.expiry.expired)
             self._deletion: Deletion | None = (
                 Deletion(self.journal, days=settings.journal_days)
@@ -157,7 +155,17 @@ class State:
             if self._entries is not None:
                 self._entries.close()
             self.journal.close()
+            self._bases.undo(folder)
+            self._bases.close()
             raise
+
+    def _restored(self, pages: Path, layout: IndexLayout, shards: int) -> Restored:
+        """Return the decider at the end of the journal. pages: the folder of kept pages."""
+        begin = None
+        if self._bases:
+            self._bases.adopt(self.journal, pages)
+            begin = partial(self._bases.begin, self.journal, pages, self.rule, layout)
+        return Restorer(pages, self.journal, self.rule, layout, shards, self._new_decider, begin).restore()
 
     def decide(self, deliveries: Sequence[Delivery]) -> list[Verdict]:
         """Return the verdicts on a batch, in its order, once all of them are durable.
@@ -203,6 +211,12 @@ class State:
         sequence = self._entry_of(reference)
         if sequence is None and erase:
             sequence = self._entry_of_same_url(reference)
+        base = self._bases.base_name(sequence)
+        if base is not None:
+            raise StateError(
+                f"page {reference!r} is kept in the base {base}, which this state does not change: retract it there "
+                "and begin a new state with it, or give a correction here, which counts for this state alone"
+            )
         verdict = None if sequence is None else self.journal.log.verdict_at(sequence)
         if sequence is None or verdict is None:
             problem = self._why_not(reference)
@@ -283,7 +297,9 @@ class State:
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of a page, for the decider; also of a page of the current batch."""
         fresh = self._fresh.get(sequence)
-        return self.journal.log.name(sequence) if fresh is None else (fresh.page.id, fresh.page.url)
+        if fresh is not None:
+            return fresh.page.id, fresh.page.url
+        return self._bases.name(sequence) or self.journal.log.name(sequence)
 
     def verdict_of(self, digest: bytes) -> Verdict | None:
         """Return the verdict that the delivery with this digest had, or None."""
@@ -318,17 +334,19 @@ class State:
         if self._stopped == "closed":
             return
         try:
-            if self._entries is not None and self._commits is not None:
+            if self._entries is not None:
                 self._close_pages(self._entries, self._commits)
         finally:
             self._stopped = "closed"
             self.journal.close()
+            self._bases.close()
 
-    def _close_pages(self, entries: StoredEntries, commits: Commits) -> None:
+    def _close_pages(self, entries: StoredEntries, commits: Commits | None) -> None:
         try:
-            commits.wait()
-            if self._stopped is None:
-                commits.close(self._decider)
+            if commits is not None:
+                commits.wait()
+                if self._stopped is None:
+                    commits.close(self._decider)
         except StateError as error:
             _LOG.warning("%s; the next opening applies what is missing from the journal, which takes longer", error)
         finally:
@@ -397,11 +415,21 @@ class State:
         self._minute = minute if self._decider.expiry.advance(self.journal.sequence, minute) else None
         numbered = list(enumerate(deliveries, self.journal.sequence + 1))
         self._fresh |= {sequence: prepared for sequence, (prepared, _) in numbered}
-        decisions = self._decider.decide_all([(sequence, prepared) for sequence, (prepared, _) in numbered])
+        pages = [(sequence, prepared) for sequence, (prepared, _) in numbered]
+        decisions: Iterator[Decision] = self._decider.decide_all(pages)
+        if self._bases:
+            decisions = map(self._with_base, decisions)
         return [
             DecidedPage(prepared, decision, digest)
             for decision, (prepared, digest) in zip(decisions, deliveries, strict=True)
         ]
+
+    def _with_base(self, decision: Decision) -> Decision:
+        """Return a decision whose verdict names the base that has the original."""
+        base = self._bases.base_name(decision.original)
+        if base is None:
+            return decision
+        return replace(decision, verdict=replace(decision.verdict, duplicate_of_base=base))
 
     def _batch_expiry(self) -> BatchExpiry:
         """Return what expired with the present batch."""
@@ -557,6 +585,30 @@ def _in_order(
 def _has_pages(pages: Path) -> bool:
     """Return whether there are kept pages, which begin after their journal does."""
     return pages.exists() and any(path.suffix != ".tmp" for path in pages.iterdir())
+
+
+def _begun(
+    folder: Path | None,
+    names: Sequence[str | Path],
+    space: tuple[str, Mapping[str, Any]],
+    policy: Mapping[str, Any],
+    settings: StateSettings,
+) -> tuple[BaseSet, Journal]:
+    """Open the bases and the journal of a state, or begin it. policy: of a state that begins without bases."""
+    bases = BaseSet.open(folder, names, space[0])
+    path = None if folder is None else folder / JOURNAL_FILE
+    may_create = folder is None or not _has_pages(folder / PAGES_FOLDER)
+    text_budget_bytes = settings.text_budget_bytes if folder else 0
+    try:
+        if bases.beginning is not None:
+            policy = bases.policy
+            for pages in bases.folders:
+                _admit(settings.memory_limit, pages)
+        journal = Journal(path, *space, policy, text_budget_bytes, may_create=may_create, beginning=bases.beginning)
+    except BaseException:
+        bases.close()
+        raise
+    return bases, journal
 
 
 def _refuse_old(folder: Path) -> None:

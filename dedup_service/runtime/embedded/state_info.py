@@ -55,6 +55,7 @@ class StateInfo:
         journal_bytes: Size of the journal on disk, including the write-ahead file.
         journal_free_bytes: Pages of the journal that have no content any more.
         pages_bytes: Size of the folder of kept pages on disk.
+        bases: Names of the bases that it was begun with, and the last record of each that counts.
     """
 
     space_id: str
@@ -84,6 +85,7 @@ class StateInfo:
     journal_bytes: int
     journal_free_bytes: int
     pages_bytes: int
+    bases: tuple[tuple[str, int], ...] = ()
 
 
 def state_info(folder: str | Path) -> StateInfo:
@@ -143,4 +145,5 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         journal_bytes=sum(journal_disk.values()),
         journal_free_bytes=free_bytes,
         pages_bytes=sum(store.disk.values()),
+        bases=tuple((label.name, label.records) for label in log.bases),
     )

@@ -5,8 +5,9 @@ A filter in memory is locked for one look-up at a time, each of which uses an in
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from dedup_service.core.decision.entries import Entry
@@ -17,6 +18,8 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Verdict, VerdictKind
+from dedup_service.runtime.embedded.base_labels import base_of
+from dedup_service.runtime.embedded.bases import BaseJournal
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
@@ -68,9 +71,9 @@ class JournalPages:
         sequence = reference if isinstance(reference, int) else self._latest(reference)
         if sequence is None or not 0 < sequence < 1 << 63:
             return None
-        with self._reading() as database:
-            row = database.first(_PAGE, sequence)
-            verdict = JournalReader(database, self.space_id).verdict_at(sequence)
+        with self._having(sequence) as (database, own, after):
+            row = database.first(_PAGE, own)
+            verdict = None if after is not None else JournalReader(database, self.space_id).verdict_at(sequence)
         if row is None:
             return None
         page_id, url, canonical, title, *_, original = row
@@ -83,8 +86,23 @@ class JournalPages:
             title=text_of(title),
             entry=self._entry(sequence, canonical_url, row, verdict),
             verdict=verdict,
-            original=original,
+            original=original if original is None or after is None else original + after,
         )
+
+    @contextmanager
+    def _having(self, sequence: int) -> Iterator[tuple[Database, int, int | None]]:
+        """Yield the journal that has the record at a sequence: this one, or that of a base.
+
+        With it, its sequence there, and the records before those of the base; None for this journal.
+        """
+        with self._reading() as database:
+            label = base_of(JournalReader(database, self.space_id).bases, sequence)
+            if label is None:
+                yield database, sequence, None
+                return
+        with TemporaryDirectory() as scratch, closing(BaseJournal(Path(label.folder), Path(scratch))) as journal:
+            of_base, own = journal.at(sequence - label.after)
+            yield of_base, own, sequence - own
 
     def judged(self, page: KnownPage) -> KnownPage:
         """Return `page`: it has its verdict already."""
@@ -92,8 +110,8 @@ class JournalPages:
 
     def text(self, page: KnownPage) -> str | None:
         """Return the main text of a page; None if it is no longer kept."""
-        with self._reading() as database:
-            return TextStore(database.connection, 0, 0).get(page.sequence)
+        with self._having(page.sequence) as (database, own, _):
+            return TextStore(database.connection, 0, 0).get(own)
 
     def held(self) -> HeldEntries:
         """Return the pages that others are compared with."""
@@ -107,7 +125,8 @@ class JournalPages:
         """Return the rule that was in force when `page` was decided."""
         with self._reading() as database:
             policies = database.rows(_POLICIES)
-        earlier = [policy for policy in policies if policy[0] < page.sequence]
+            is_of_base = base_of(JournalReader(database, self.space_id).bases, page.sequence) is not None
+        earlier = policies[:1] if is_of_base else [policy for policy in policies if policy[0] < page.sequence]
         if not earlier:
             raise StateError(f"the log has a page at {page.sequence} before any policy: restore it from a copy")
         since, detail = earlier[-1]

@@ -57,7 +57,8 @@ class BlockFile:
     """The file at `path`: the first `length` bytes count. identity: of the store, for the seeds of checksums.
 
     tail_sum: checksum of the last, partial block. block_bytes: SEQUENTIAL_BYTES for a file that is never read at
-    random places, else BLOCK_BYTES. read_only: what lies behind `length` stays, because a writer may own it.
+    random places, else BLOCK_BYTES. read_only: what lies behind `length` stays, because a writer may own it. A path
+    that is a symbolic link leads to a file of another store (`linked_store`), which is never changed.
     StoreDamagedError if the file or its checksums are too short.
     """
 
@@ -72,7 +73,8 @@ class BlockFile:
         read_only: bool = False,
     ) -> None:
         self.path = path
-        self._read_only = read_only
+        self.is_link = path.is_symlink()
+        self._read_only = read_only or self.is_link
         self._block_bytes = block_bytes
         self.length = length
         self.blocks_verified = 0
@@ -189,6 +191,7 @@ class BlockFile:
 
     def erase(self, start: int, size: int, blocks: ErasedBlocks) -> None:
         """Overwrite bytes with zeros, and checksums with those of `erased_blocks`, durably."""
+        self._refuse_link()
         overwrite_durably(self.path, bytes(size), start)
         for block, checksum in blocks.items():
             if block < self._full:
@@ -258,6 +261,7 @@ class BlockFile:
 
     def _reserve(self, length: int) -> None:
         if self._file is None:
+            self._refuse_link()
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
             self._begin_tail()
         if length > self.capacity or self._map is None:
@@ -283,6 +287,10 @@ class BlockFile:
         self._view = np.frombuffer(new, np.uint8)
         if old is not None:
             old.close()
+
+    def _refuse_link(self) -> None:
+        if self.is_link:
+            raise RuntimeError(f"{self.path} leads to a file of another store, which is never changed")
 
     def _begin_tail(self) -> None:
         """Hash the partial block, which further bytes will continue."""

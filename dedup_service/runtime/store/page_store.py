@@ -193,6 +193,12 @@ class PageStore:
             if end > first:
                 yield range(max(first, start), end)
 
+    @property
+    def first_own_row(self) -> int:
+        """The row behind those of the segments that are in files of another store."""
+        linked = [number for number, segment in self._segments.items() if segment.is_linked]
+        return (max(linked, default=-1) + 1) * self._segment_rows
+
     def announce_rows(self, first: int) -> None:
         """Ask the disk for the rows from `first` on, which are read soon."""
         for number, segment in list(self._segments.items()):

@@ -81,6 +81,11 @@ class Segment:
         """Whether `append` failed between two files: a further row would not have one place in both."""
         return self.files["spans"].length != self.rows * EVIDENCE_SPAN.itemsize
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether its files are those of another store."""
+        return self.files["rows"].is_link
+
     def append(self, rows: npt.NDArray[Any], contents: dict[str, bytes]) -> None:
         """Append rows: STORED_ROW[n], and the bytes that they point to; StoreFullError, and see `is_uneven`."""
         for name, data in contents.items():

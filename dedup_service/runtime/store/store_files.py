@@ -16,7 +16,15 @@ from dedup_service.runtime.store.manifest import Manifest
 from dedup_service.runtime.store.row_columns import column_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
-__all__ = ["NamedFile", "delete_unknown_files", "is_own_file", "named_paths", "row_files", "table_paths"]
+__all__ = [
+    "NamedFile",
+    "delete_unknown_files",
+    "is_own_file",
+    "may_be_missing",
+    "named_paths",
+    "row_files",
+    "table_paths",
+]
 
 _OWN_FILE = re.compile(
     r"\d{5,}-\d+\.(rows|spans|evidence|names|texts|members|columns)(\.sums)?"
@@ -52,6 +60,22 @@ def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
         for columns in images.columns:
             paths |= set(column_paths(folder, columns))
     return paths
+
+
+def may_be_missing(folder: Path, manifest: Manifest, path: Path) -> bool:
+    """Return whether a file that a manifest names is not there as long as it is empty: so is that of its checksums."""
+    images = manifest.images
+    logs = (
+        []
+        if images is None
+        else [path for log in images.logs if not log.length for path in log_paths(folder, log.number)]
+    )
+    columns = (
+        []
+        if images is None
+        else [path for label in images.columns if not label.length for path in column_paths(folder, label)]
+    )
+    return path.suffix == ".sums" or path in logs or path in columns
 
 
 class NamedFile(NamedTuple):

@@ -82,9 +82,12 @@ def _disk(folder: Path) -> dict[str, int]:
 
 
 def disk_bytes(path: Path) -> int:
-    """Return the bytes of a file on the disk, 0 if it is gone; files that grow are larger than what they use."""
+    """Return the bytes of a file on the disk, 0 if it is gone; files that grow are larger than what they use.
+
+    What a link leads to takes space elsewhere.
+    """
     try:
-        status = path.stat()
+        status = path.lstat()
     except OSError:
         return 0
     return min(status.st_size, status.st_blocks * _BLOCK_BYTES)

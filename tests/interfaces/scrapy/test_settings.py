@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -177,6 +178,13 @@ def test_bounds_of_expiry(value: object) -> None:
     assert keep.max_pages == 1000
     assert keep.max_age_minutes == (None if str(value) == "1000" else 129_600)
     assert read().keep is None
+
+
+@pytest.mark.parametrize("value", [["a", "s3://b/c"], "a,s3://b/c", (Path("a"), "s3://b/c")])
+def test_bases_in_any_form(value: Any) -> None:
+    """A list of folders and addresses, or text with commas; without the setting there are none."""
+    assert read(TWINSIEVE_BASES=value).bases == ("a", "s3://b/c")
+    assert read().bases == ()
 
 
 def test_days_of_the_journal_need_a_folder() -> None:

@@ -16,6 +16,7 @@ from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
 from dedup_service.interfaces.cli.support.kept_pages import KeptOutput, appends, open_kept
 from dedup_service.interfaces.cli.support.options import (
+    BASES,
     KEEP,
     MATCHING,
     MAX_MEMORY,
@@ -35,6 +36,7 @@ from dedup_service.interfaces.cli.support.resume import Progress, ProgressNotes
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.interfaces.cli.support.tables import VerdictTable
+from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
 from dedup_service.runtime.readers import InputOptions, InputSource, Record, open_sources
@@ -186,7 +188,7 @@ class Outputs:
     show_default=True,
     help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
-@with_options(*MATCHING, KEEP, MAX_MEMORY, *SPACE)
+@with_options(BASES, *MATCHING, KEEP, MAX_MEMORY, *SPACE)
 @with_options(*WORKERS, SHARDS)
 @click.option(
     "--url-prefix",
@@ -260,6 +262,7 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
             journal_days=options["keep_journal"] / _DAY_MS if options["keep_journal"] >= 0 else None,
             max_memory_bytes=options["max_memory"],
             observers=observers,
+            bases=options["bases"],
         )
         stack.enter_context(dedup)
         if dashboard is not None:
@@ -302,12 +305,7 @@ def _notes(names: Sequence[str], options: dict[str, Any]) -> ProgressNotes:
     An archive with revisits begins anew: what it has is remembered while it is written.
     """
     written = {f"--{name}": options[name] for name in ("output", "kept", "errors") if options[name]}
-    usable = (
-        options["state"]
-        and not options["revisits"]
-        and "-" not in written.values()
-        and all(map(appends, written.values()))
-    )
+    append = "-" not in written.values() and all(map(appends, written.values())) and not options["revisits"]
     asked = {name: str(value) for name, value in options.items() if name not in _NOT_ASKED}
     return ProgressNotes(Path(options["state"]) if options["state"] and append else None, names, asked, written)
 
@@ -342,7 +340,9 @@ def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
     if options["revisits"]:
         outputs["--revisits"] = index_name(options["kept"])
-    check_outside(options["state"], **outputs)
+    folders = [base for base in options["bases"] if not is_address(base)]
+    for folder in (options["state"], *folders):
+        check_outside(folder, **outputs)
     for source in sources:
         name = None if source == "-" else source
         check_distinct(**outputs, FILE=name)

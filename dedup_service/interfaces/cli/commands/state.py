@@ -76,6 +76,8 @@ def _disk_bytes(folder: str) -> int:
 
 def _plain(info: StateInfo | StoreInfo) -> dict[str, Any]:
     values = {name: getattr(info, name) for name in info.__dataclass_fields__}
+    if not values.get("bases", True):
+        del values["bases"]
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
@@ -117,6 +119,7 @@ def _rows(info: StateInfo) -> list[tuple[str, str]]:
         ("space", info.space_id),
         ("rule", str(MatchRule.from_dict(info.rule))),
         ("keep", str(Keep.from_dict(info.keep))),
+        *(("base", f"{name}, at record {records:,}") for name, records in info.bases),
         ("last sequence", f"{info.sequence:,}"),
         *((kind, f"{count:,}") for kind, count in info.pages.items()),
         *((f"guard {guard}", f"{count:,}") for guard, count in info.guards.items() if count),

@@ -177,6 +177,17 @@ KEEP = click.option(
 """The bounds of expiry."""
 
 
+BASES = click.option(
+    "--base",
+    "bases",
+    metavar="DIR|ADDRESS",
+    multiple=True,
+    help="Begin the state with the kept pages of another one, which is never changed: its folder, or an address "
+    "(s3://…); repeatable. [default: those that the state was begun with]",
+)
+"""States whose kept pages are compared with."""
+
+
 class _SizeType(click.ParamType[int]):
     """A number of bytes."""
 

@@ -13,17 +13,15 @@ are a cache, and the shard has its file locked. So the file is copied, and a nam
 that the entry has.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.shards.shard import ShardNumber, ShardState
-from dedup_service.runtime.addresses import file_system, is_address, translated_errors
-from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError
+from dedup_service.runtime.addresses import is_address
+from dedup_service.runtime.embedded.database import WRITE_AHEAD, ForeignStateError, StateFullError, copy_database
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
@@ -33,6 +31,7 @@ from dedup_service.runtime.kafka.state.deciding_state import (
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER
 from dedup_service.runtime.kafka.state.page_names import PageNameFile
 from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
+from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
@@ -45,11 +44,6 @@ Report = Callable[[str, int, int], None]
 
 _ATTEMPTS = 8
 """Manifests that may follow each other before a download gives up."""
-
-_STABLE_ATTEMPTS = 3
-_WAL = "-wal"
-_WAL_HEAD = 32
-"""Bytes at the beginning of a write-ahead file that change when it begins again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +84,7 @@ def open_source(source: str, scratch: Path, report: Report) -> Iterator[ShardSou
         if not Path(source).is_dir():
             raise ConfigurationError(f"{source} is no folder: give the --state of a shard, or an address of a copy")
         store = _opened(source, Path(source) / PAGES_FOLDER)
-        _copy_names(Path(source) / NAMES_FILE, scratch / NAMES_FILE)
+        copy_database(Path(source) / NAMES_FILE, scratch / NAMES_FILE)  # what can be read of it is enough
     try:
         state, number, shard = _decoded(source, store)
         names = PageNameFile(scratch / NAMES_FILE, store.manifest.label.log)
@@ -133,41 +127,14 @@ def _decoded(source: str, store: PageStore) -> tuple[DecidingState, ShardNumber,
     return state, number, shard_state(state.replica)
 
 
-def _copy_names(path: Path, copy: Path) -> None:
-    """Copy a file of names with its write-ahead file, which may be written meanwhile.
-
-    A checkpoint in between may leave parts of different moments. That is tried again, a few times: then the copy has
-    what can be read of it.
-    """
-    wal, wal_copy = (one.with_name(one.name + _WAL) for one in (path, copy))
-    for _ in range(_STABLE_ATTEMPTS):
-        before = _moment(path, wal)
-        for one, into in ((path, copy), (wal, wal_copy)):
-            into.unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                shutil.copyfile(one, into)
-        if _moment(path, wal) == before:
-            return
-
-
-def _moment(path: Path, wal: Path) -> tuple[Any, ...]:
-    """Return what a checkpoint changes: size and time of the file, and the head of its write-ahead file."""
-    with suppress(FileNotFoundError):
-        status = path.stat()
-        with suppress(FileNotFoundError), wal.open("rb") as file:
-            return status.st_size, status.st_mtime_ns, file.read(_WAL_HEAD)
-        return status.st_size, status.st_mtime_ns
-    return ()
-
-
 def _downloaded(address: str, scratch: Path, report: Report) -> PageStore:
     """Download a snapshot from an address, and return its store."""
-    remote = _Remote(address)
+    remote = RemoteFolder(address)
     pages = scratch / PAGES_FOLDER
     pages.mkdir()
     there: dict[str, str] = {}
     for attempt in range(_ATTEMPTS):
-        content = remote.manifest()
+        content = _manifest_of(remote)
         (pages / MANIFEST).write_bytes(content)
         manifest = read_manifest(pages)
         try:
@@ -175,20 +142,20 @@ def _downloaded(address: str, scratch: Path, report: Report) -> PageStore:
             store = _opened(address, pages)
         except (FileNotFoundError, StoreDamagedError) as error:
             there.clear()
-            if attempt + 1 < _ATTEMPTS and remote.manifest() != content:  # the shard has taken a later snapshot
+            if attempt + 1 < _ATTEMPTS and _manifest_of(remote) != content:  # the shard has taken a later snapshot
                 continue
             raise StoreDamagedError(
                 f"{address} has no complete snapshot: {error}; copy the folder of the shard there again, its "
                 f"{PAGES_FOLDER}/{MANIFEST} last, or stop the shard first"
             ) from error
-        for name in (NAMES_FILE, NAMES_FILE + _WAL):
+        for name in (NAMES_FILE, NAMES_FILE + WRITE_AHEAD):
             with suppress(FileNotFoundError):
                 remote.get(name, scratch / name)
         return store
     raise AssertionError("the last attempt raises")
 
 
-def _download(remote: "_Remote", manifest: Manifest, pages: Path, there: dict[str, str], report: Report) -> None:
+def _download(remote: RemoteFolder, manifest: Manifest, pages: Path, there: dict[str, str], report: Report) -> None:
     """Download the files of rows that a manifest names. there: those that are, with their labels."""
     wanted = row_files(manifest)
     total = sum(file.size_bytes for file in wanted)
@@ -202,25 +169,11 @@ def _download(remote: "_Remote", manifest: Manifest, pages: Path, there: dict[st
         report("download", done, total)
 
 
-class _Remote:
-    """A folder in object storage, through fsspec."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._files, root = file_system(address, use_listings_cache=False)
-        self._root = root.rstrip("/")
-
-    def manifest(self) -> bytes:
-        """Return the manifest; StateError if there is none."""
-        try:
-            with translated_errors(self._address):
-                return bytes(self._files.cat_file(f"{self._root}/{PAGES_FOLDER}/{MANIFEST}"))
-        except FileNotFoundError as error:
-            raise StateError(
-                f"{self._address} has no {PAGES_FOLDER}/{MANIFEST}: give the address of a copy of a shard's --state"
-            ) from error
-
-    def get(self, name: str, path: Path) -> None:
-        """Download a file; FileNotFoundError if it is not there."""
-        with translated_errors(self._address):
-            self._files.get_file(f"{self._root}/{name}", str(path))
+def _manifest_of(remote: RemoteFolder) -> bytes:
+    """Return the manifest; StateError if there is none."""
+    try:
+        return remote.read(f"{PAGES_FOLDER}/{MANIFEST}")
+    except FileNotFoundError as error:
+        raise StateError(
+            f"{remote.address} has no {PAGES_FOLDER}/{MANIFEST}: give the address of a copy of a shard's --state"
+        ) from error

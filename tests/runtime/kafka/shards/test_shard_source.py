@@ -10,8 +10,8 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.runtime.addresses import AddressUnreachableError
-from dedup_service.runtime.kafka.shards import shard_source
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.errors import StoreDamagedError
 from tests.runtime.kafka.shards.folders import opened
 from tests.runtime.kafka.shards.test_copying import copy, log, snapshots
@@ -58,7 +58,7 @@ def test_a_snapshot_that_the_shard_replaces_meanwhile_is_read_again(
     with opened("1/2", tmp_path / "from", messages) as shard:
         shard.answer_to(40, outcomes)
         shard.snapshot()
-        get = shard_source._Remote.get
+        get = RemoteFolder.get
 
         def get_slowly(remote: Any, name: str, path: Path) -> None:
             if name.startswith("pages/live-") and not any(name.startswith("pages/live-") for name in gotten):
@@ -67,7 +67,7 @@ def test_a_snapshot_that_the_shard_replaces_meanwhile_is_read_again(
             gotten.append(name)
             get(remote, name, path)
 
-        monkeypatch.setattr(shard_source._Remote, "get", get_slowly)
+        monkeypatch.setattr(RemoteFolder, "get", get_slowly)
         copied = copy("1/4", tmp_path / "new", f"file://{tmp_path}/from")
         assert copied.offset == shard.shard.offset == messages[43].offset
     assert len([name for name in gotten if name.startswith("pages/live-")]) == 2

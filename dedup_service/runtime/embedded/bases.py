@@ -1,0 +1,335 @@
+"""Bases: states whose kept pages a new state is compared with, and which it never changes.
+
+The log of a state with bases begins with theirs. So the verdicts on its pages are those that one run over all of it
+gives: the new state begins as the first base was at its last commit, with its rule, its bounds, the pages in its
+window, what guards count and what is known of the hosts' own text. Its kept pages stay where they are
+(`store.linked_store`). Pages of further bases are entered behind them (`further_bases`).
+
+A state belongs to its bases as they were. It records the digest of each one's last commit, and is refused if that is
+another one. Nothing is written in the folder of a base, nor is it locked: what is read of it may lie on a read-only
+mount, and any number of states may use it. Names of its pages are read from its journal when a verdict needs them.
+"""
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.runtime.embedded.base_labels import BaseLabel, base_of
+from dedup_service.runtime.embedded.commits import store_errors
+from dedup_service.runtime.embedded.corrections import written_detail
+from dedup_service.runtime.embedded.database import (
+    WRITE_AHEAD,
+    Database,
+    ForeignStateError,
+    StateDamagedError,
+    StateFullError,
+    StateInUseError,
+    copy_database,
+)
+from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER, FolderKind, refuse_other_kind
+from dedup_service.runtime.embedded.journal import Beginning, Header, require_header
+from dedup_service.runtime.embedded.journal_reader import JournalReader
+from dedup_service.runtime.embedded.restore import state_in
+from dedup_service.runtime.remote_folder import RemoteFolder
+from dedup_service.runtime.store.erasure import INTENT
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.linked_store import link_store, manifest_digest
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
+from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
+from dedup_service.runtime.store.whole_file import read_extra
+
+__all__ = ["Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base"]
+
+_LOG = logging.getLogger(__name__)
+
+_MOST_BASES = 16
+"""Bases of bases of a base; more are one that names itself."""
+
+
+class BaseJournal:
+    """The journal of a base, which is read without a trace. scratch: a folder for a copy, if one is needed.
+
+    A file without a write-ahead file is read in place. Another process may write to it all the same, now or later: then
+    a copy is read from there on. depth: how many bases it is the base of.
+    """
+
+    def __init__(self, folder: Path, scratch: Path, depth: int = 0) -> None:
+        self._path, self._scratch = folder / JOURNAL_FILE, scratch
+        self._status: tuple[int, int] | None = None
+        self._database = self._opened()
+        try:
+            with self._database.reading() as connection:
+                self.header: Header = require_header(connection, str(self._path))
+            self.log = JournalReader(self._database, self.header.space_id)
+            self._inner = [(label, self._inner_journal(label, depth + 1)) for label in self.log.bases]
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _inner_journal(self, label: BaseLabel, depth: int) -> "BaseJournal":
+        """Open the journal of a base of the base, which has the names of its pages."""
+        if not (Path(label.folder) / JOURNAL_FILE).exists() or depth > _MOST_BASES:
+            raise StateError(
+                f"{self._path.parent} was itself begun with the base {label.name}, which is not in {label.folder} any "
+                f"more: put it there, or open {self._path.parent} once with `filter --base` and its new place"
+            )
+        return BaseJournal(Path(label.folder), self._scratch, depth)
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of a page."""
+        database, own = self.at(sequence)
+        return JournalReader(database, self.header.space_id).name(own)
+
+    def at(self, sequence: int) -> tuple[Database, int]:
+        """Return the open file that has the record of a page, and its sequence there."""
+        for label, journal in self._inner:
+            if base_of([label], sequence) is not None:
+                return journal.at(sequence - label.after)
+        if self._status is not None and self._status != self._now():
+            self._database.close()
+            self._database = self._copied()
+            self.log = JournalReader(self._database, self.header.space_id)
+        return self._database, sequence
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+        for _, journal in self._inner:
+            journal.close()
+
+    def _opened(self) -> Database:
+        if not self._path.exists():
+            raise StateError(f"{self._path.parent} holds no twinsieve state: there is no {JOURNAL_FILE} in it")
+        ahead = self._path.with_name(self._path.name + WRITE_AHEAD)
+        if ahead.exists() and ahead.stat().st_size:
+            return self._copied()
+        self._status = self._now()
+        return Database(self._path, unchanging=True)
+
+    def _now(self) -> tuple[int, int] | None:
+        """Return what changes when the file does; as before if it is gone, since it stays open."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return self._status
+        return status.st_size, status.st_mtime_ns
+
+    def _copied(self) -> Database:
+        self._status = None
+        try:
+            folder = Path(tempfile.mkdtemp(dir=self._scratch))
+            is_stable = copy_database(self._path, folder / JOURNAL_FILE)
+        except OSError as error:
+            raise StateFullError(f"cannot copy {self._path} to {self._scratch}: {error}; free space") from error
+        if not is_stable:
+            raise StateInUseError(f"{self._path} is written too fast to be copied: try again, or stop its writer")
+        return Database(folder / JOURNAL_FILE, read_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """An open base. name: as it was given. manifest: of its last commit; None if it has no pages."""
+
+    name: str
+    folder: Path
+    journal: BaseJournal
+    manifest: Manifest | None
+    commit: str
+
+    @property
+    def pages(self) -> Path:
+        """The folder of its kept pages."""
+        return self.folder / PAGES_FOLDER
+
+    @property
+    def records(self) -> int:
+        """The last record that counts."""
+        return 0 if self.manifest is None else self.manifest.sequence
+
+    @cached_property
+    def state(self) -> DeciderState:
+        """The state of its decider."""
+        if self.manifest is None:
+            return DeciderState()
+        with store_errors():
+            return state_in(read_extra(self.pages, self.manifest.extra))
+
+    @cached_property
+    def entries(self) -> int:
+        """Kept pages that others are compared with."""
+        if self.manifest is None:
+            return 0
+        with closing(self.store()) as store:
+            return len(store) + len(self.state.young)
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """Its policy."""
+        return self.journal.log.policy()
+
+    def store(self) -> PageStore:
+        """Open its kept pages."""
+        assert self.manifest is not None
+        with store_errors():
+            store = PageStore.open_read_only(self.pages, self.manifest.label)
+        assert store is not None
+        return store
+
+    def label(self, after: int) -> BaseLabel:
+        """Return what a state records of it. after: records before those of the base."""
+        return BaseLabel(self.name, str(self.folder), self.journal.header.identity, self.commit, after, self.records)
+
+
+def open_base(name: str, folder: Path, scratch: Path, space_id: str) -> Base:
+    """Open the base in `folder`. name: as it was given. space_id: of the pages that come.
+
+    ConfigurationError if there is no such folder; StateError without a state; ForeignStateError for one of another
+    space or kind; StateDamagedError, or StateInUseError while it is written too fast.
+    """
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"the base {name} is no folder: give the folder of a state, or an address as s3://…; if it was moved, "
+            "give its new place with --base"
+        )
+    folder = folder.resolve()
+    refuse_other_kind(folder, FolderKind.EMBEDDED)
+    pages = folder / PAGES_FOLDER
+    if (pages / INTENT).exists():
+        raise StateError(
+            f"a take-down in {name} was interrupted: complete it first, with `twinsieve state compact {folder}`"
+        )
+    manifest, commit = None, ""
+    with store_errors():
+        if (pages / MANIFEST).exists():
+            commit, found = manifest_digest(pages), read_manifest(pages)
+            manifest = found if found.extra is not None else None
+        elif pages.exists() and any(is_own_file(path.name) and path.suffix != ".tmp" for path in pages.iterdir()):
+            raise StateDamagedError(f"the base {name} has no {PAGES_FOLDER}/{MANIFEST}: restore it from a copy")
+    journal = BaseJournal(folder, scratch)  # after the commit, which it therefore has
+    try:
+        _check(name, journal, manifest, space_id)
+    except BaseException:
+        journal.close()
+        raise
+    return Base(name, folder, journal, manifest, commit)
+
+
+def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id: str) -> None:
+    header, log = journal.header, journal.log
+    if header.space_id != space_id:
+        raise ForeignStateError(
+            f"the base {name} was made in space {header.space_id}, the pages would come in space {space_id}: "
+            "fingerprints of two spaces cannot be compared. Give the --scheme, --idf … that the base was made with, or "
+            "filter its pages again"
+        )
+    records = 0 if manifest is None else manifest.sequence
+    if manifest is not None and (
+        manifest.label.log != header.identity or manifest.tail != log.tail(records) or records > log.last_sequence()
+    ):
+        raise StateDamagedError(
+            f"the kept pages of the base {name} do not fit its journal: copy it again, while nobody writes to it"
+        )
+    later = log.last_sequence() - records
+    if later:
+        _LOG.warning(
+            "the base %s has %d records after its last commit, which do not count: its process is running, or was "
+            "killed; to have them, close it, or open it once with `twinsieve state compact`",
+            name,
+            later,
+        )
+
+
+def download_base(address: str, folder: Path) -> None:
+    """Download the base at an address into `folder`, unless it is there.
+
+    StateError if there is no state or it changes meanwhile; ConfigurationError, AddressUnreachableError.
+    """
+    if (folder / PAGES_FOLDER / MANIFEST).exists() or (folder / JOURNAL_FILE).exists():
+        return
+    work = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        (work / PAGES_FOLDER).mkdir(parents=True)
+    except OSError as error:
+        raise StateFullError(f"cannot write to {work}: {error}; free space") from error
+    remote = RemoteFolder(address)
+    try:
+        with suppress(FileNotFoundError):
+            _download_pages(remote, work / PAGES_FOLDER)
+        remote.get(JOURNAL_FILE, work / JOURNAL_FILE)
+        with suppress(FileNotFoundError):
+            remote.get(JOURNAL_FILE + WRITE_AHEAD, work / (JOURNAL_FILE + WRITE_AHEAD))
+    except FileNotFoundError as error:
+        raise StateError(
+            f"{address} holds no twinsieve state: there is no {JOURNAL_FILE} in it; give the address of a copy of a "
+            "state folder"
+        ) from error
+    work.rename(folder)
+
+
+def _download_pages(remote: RemoteFolder, pages: Path) -> None:
+    """Download the kept pages; FileNotFoundError if there are none."""
+    manifest = f"{PAGES_FOLDER}/{MANIFEST}"
+    content = remote.read(manifest)
+    (pages / MANIFEST).write_bytes(content)
+    with store_errors():
+        found = read_manifest(pages)
+    for path in sorted(named_paths(pages, found)):
+        try:
+            remote.get(f"{PAGES_FOLDER}/{path.name}", path)
+        except FileNotFoundError as error:
+            path.unlink(missing_ok=True)
+            if not may_be_missing(pages, found, path):
+                raise StateDamagedError(
+                    f"{remote.address} has no complete state, {path.name} is missing: copy the folder there again, "
+                    "while nobody writes to it"
+                ) from error
+    if remote.read(manifest) != content:
+        raise StateInUseError(f"{remote.address} changes while it is read: use a copy that nobody writes to")
+
+
+def beginning_of(bases: Sequence[Base]) -> Beginning:
+    """Return how the journal of a state with these bases begins."""
+    labels: list[BaseLabel] = []
+    corrections: list[tuple[int, str]] = []
+    after = 0
+    for base in bases:
+        labels.append(base.label(after))
+        for correction in base.journal.log.corrections():
+            if correction.sequence is not None and correction.sequence <= base.records:
+                detail = written_detail(correction.record, correction.by, correction.at)
+                corrections.append((after + correction.sequence, detail))
+        after += base.records
+    return Beginning(
+        bases=labels,
+        sequence=after + 1,
+        entries=sum(base.entries for base in bases),
+        expired_up_to=max(0, bases[0].state.expiry.up_to),
+        corrections=corrections,
+    )
+
+
+def begin_pages(base: Base, pages: Path, label: StoreLabel, sequence: int, tail: str) -> None:
+    """Make the kept pages of a state that goes on where its first base ended, in `pages`, which is created.
+
+    label, sequence, tail: of its journal, and of its first policy. StateInUseError if the base has changed meanwhile.
+    """
+    if base.manifest is None:
+        return
+    with store_errors():
+        try:
+            link_store(base.pages, base.manifest, pages, label, sequence, tail)
+        except StoreDamagedError:
+            if manifest_digest(base.pages) == base.commit:
+                raise
+        if manifest_digest(base.pages) != base.commit:
+            raise StateInUseError(f"the base {base.name} has changed while it was opened: try again, or use a copy")

@@ -1,0 +1,77 @@
+"""A store that goes on where another one ended, without a copy of its pages and without changing it.
+
+    link_store(source, manifest, folder, label, sequence, tail)
+    store = PageStore.open(folder, label)        # has the rows of the source, and takes new ones
+
+The files of the source are not copied: symbolic links in the new folder lead to them, and a `BlockFile` never writes
+through a link. What a store writes anew at each commit, or goes on writing, is copied: the bitmap of live rows, what a
+commit has beside the rows, and the log of cells. The next row begins a segment, so that nothing is appended to files of
+the source. A compaction writes the rows that are left of such a segment into files of its own, as of any other.
+
+Both stores have one identity, which the checksums of the files contain; the label tells them apart.
+"""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from dedup_service.runtime.store.cell_log import log_paths
+from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
+from dedup_service.runtime.store.live_rows import live_path
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, write_checked
+from dedup_service.runtime.store.store_files import may_be_missing, named_paths
+from dedup_service.runtime.store.whole_file import extra_path
+
+__all__ = ["link_store", "manifest_digest", "relink"]
+
+
+def link_store(source: Path, manifest: Manifest, folder: Path, label: StoreLabel, sequence: int, tail: str) -> None:
+    """Make a store in `folder`, which is created, of the one in `source`, as `manifest` says.
+
+    label, sequence, tail: of the log that the new one belongs to, and of its record up to which it is.
+    StoreDamagedError if a file is missing; StoreFullError if `folder` cannot be written.
+    """
+    with translated_os_errors(folder):
+        folder.mkdir(parents=True)
+    copied = set() if manifest.live is None else {live_path(source, manifest.live.number)}
+    copied |= set() if manifest.extra is None else {extra_path(source, manifest.extra.number)}
+    logs = [] if manifest.images is None else manifest.images.logs
+    copied |= {path for log in logs for path in log_paths(source, log.number)}
+    for path in sorted(named_paths(source, manifest)):
+        if not path.exists():
+            if may_be_missing(source, manifest, path):
+                continue
+            raise StoreDamagedError(f"{path} is missing")
+        with translated_os_errors(folder):
+            if path in copied:
+                shutil.copyfile(path, folder / path.name)
+            else:
+                (folder / path.name).symlink_to(path.resolve())
+    rows = manifest.segment_rows
+    following = msgspec.structs.replace(
+        manifest, label=label, sequence=sequence, tail=tail, next_row=-(-manifest.next_row // rows) * rows
+    )
+    write_checked(folder / MANIFEST, following)
+
+
+def relink(folder: Path, old: Path, new: Path) -> None:
+    """Let the links in `folder`, if it is there, that lead to files of the folder `old` lead to `new`."""
+    if not folder.exists():
+        return
+    with translated_os_errors(folder):
+        for path in folder.iterdir():
+            if path.is_symlink() and path.readlink().parent == old:
+                temporary = path.with_name(path.name + ".tmp")
+                temporary.unlink(missing_ok=True)
+                temporary.symlink_to(new / path.name)
+                temporary.replace(path)
+
+
+def manifest_digest(folder: Path) -> str:
+    """Return a digest of the manifest in `folder`: another commit has another one. StoreDamagedError without one."""
+    try:
+        return xxhash.xxh3_128_hexdigest((folder / MANIFEST).read_bytes())
+    except OSError as error:
+        raise StoreDamagedError(f"{folder / MANIFEST} cannot be read: {error}") from error
