@@ -89,7 +89,7 @@ class TableFile:
 
 
 class VerdictTable:
-    """Verdicts as rows, with the keys of their lines as columns."""
+    """Verdicts as rows, with the keys of their lines as columns; a key that a line leaves out is null."""
 
     def __init__(self, name: str) -> None:
         require_pyarrow(name)
@@ -106,6 +106,7 @@ class VerdictTable:
                     ("verdict", text),
                     ("duplicate_of", text),
                     ("duplicate_of_url", text),
+                    ("duplicate_of_base", text),
                     ("distance", distance),
                     ("score", pa.float64()),
                     ("reason", text),
