@@ -46,6 +46,16 @@ def test_an_update_shows_which_group_it_left(ask: Ask, dedup: NearDuplicateFilte
     assert old["canonical"]["id"] == "p2"
 
 
+def test_a_page_that_was_taken_down_is_not_named(ask: Ask, dedup: NearDuplicateFilter) -> None:
+    """Its group is still found by its sequence and by its copies, one of which stands for it."""
+    dedup.retract("p1")
+    group = ask("/api/group?sequence=1")[1]
+    assert group == ask("/api/group?url=https://a.example/2")[1]
+    first, copy = group["members"]
+    assert (first["url"], first["title"], first["removed"]) == ("[erased]", "", "retraction")
+    assert (group["canonical"]["id"], copy["removed"], group["size"]) == ("p2", None, 1)
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
