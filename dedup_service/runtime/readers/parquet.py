@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["ParquetRow", "RowOrigin", "read_parquet", "require_pyarrow", "shape_of"]
 
 ROWS_TOGETHER = 256
+BYTES_TOGETHER = 16 << 20
+"""Rows are decoded so many at once that they have about as many bytes, as the metadata of their row group says."""
+
+BUFFER_BYTES = 1 << 20
+"""Of each column, packed: without it, whole columns of a row group are in memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +139,7 @@ def read_parquet(
 
     done = 0 if after is None else int(after.position)
     try:
-        file = pq.ParquetFile(stream)
+        file = pq.ParquetFile(stream, buffer_size=BUFFER_BYTES)
     except (pa.ArrowException, OSError) as error:
         yield BrokenInput("footer", f"the file cannot be read: {_one_line(error)}", Mark(done + 1, done))
         return
@@ -148,7 +153,7 @@ def read_parquet(
         if first + rows > done:
             try:
                 yield from _rows(file, group, first, max(done - first, 0), wanted, chosen, whole=whole)
-            except (pa.ArrowException, OSError, NotImplementedError) as error:
+            except (pa.ArrowException, OSError, NotImplementedError, ValueError, OverflowError) as error:
                 place = f"row group {group + 1}"
                 problem = f"the file cannot be read there: {_one_line(error)}"
                 yield BrokenInput(place, problem, Mark(first + rows, first + rows))
@@ -159,8 +164,9 @@ def _rows(
     file: "pq.ParquetFile", group: int, first: int, skip: int, wanted: list[str], columns: Columns, *, whole: bool
 ) -> Iterator[ParquetRow]:
     """Yield the rows of a row group. first: rows before it; skip: rows of it to leave out."""
-    at = 0
-    for batch in file.iter_batches(ROWS_TOGETHER, row_groups=[group], columns=None if whole else wanted):
+    at, shape = 0, file.metadata.row_group(group)
+    together = max(1, min(ROWS_TOGETHER, BYTES_TOGETHER * shape.num_rows // max(shape.total_byte_size, 1)))
+    for batch in file.iter_batches(together, row_groups=[group], columns=None if whole else wanted):
         if at + batch.num_rows > skip:
             fields = {name: _values(batch.column(name)) for name in {one.partition(".")[0] for one in wanted}}
             for row in range(max(skip - at, 0), batch.num_rows):
@@ -197,7 +203,18 @@ def _has(schema: "pa.Schema", name: str) -> bool:
 
 
 def _values(column: "pa.Array") -> list[Any]:
-    return list(column.to_pylist())
+    """Return values. Bytes of a text that are no UTF-8 are replaced; times that Python lacks are text."""
+    import pyarrow as pa
+
+    try:
+        return list(column.to_pylist())
+    except ValueError:  # UnicodeDecodeError, too
+        if pa.types.is_temporal(column.type):
+            return list(column.cast(pa.string()).to_pylist())
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            raise
+    raw = column.cast(pa.large_binary()).to_pylist()
+    return [None if value is None else value.decode("utf-8", "replace") for value in raw]
 
 
 def _json(values: dict[str, Any]) -> bytes:

@@ -82,6 +82,32 @@ def test_numbers_times_and_bytes_become_text(tmp_path: Path, extract_html: Extra
     assert row.page(extract_html).date == "2026-01-02"
 
 
+def test_bytes_that_are_no_text_and_times_beyond_years_stop_nothing(tmp_path: Path, extract_html: Extract) -> None:
+    """A writer that checks nothing may have written them; what can be read is read."""
+    raw = pa.array([b"good text", b"bad \xff text"], pa.binary())
+    text = pa.StringArray.from_buffers(2, raw.buffers()[1], raw.buffers()[2])
+    times = pa.array([2**62, 1_767_323_045_000_000_001], pa.timestamp("ns"))
+    urls = pa.array(["https://a.example/1", "https://a.example/2"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"url": urls, "text": text, "date": times}), path)
+    pages = [row.page(extract_html) for row in rows(path)]
+    assert [page.text for page in pages] == ["good text", "bad \N{REPLACEMENT CHARACTER} text"]
+    assert str(pages[1].date).startswith("2026-01-02")
+
+
+def test_large_rows_are_read_a_few_at_once(tmp_path: Path) -> None:
+    """Memory is bounded by their bytes, not by their number."""
+    path = table(
+        tmp_path / "a.parquet", *[{"url": f"https://a.example/{one}", "text": f"{one}" * 2**21} for one in range(10)]
+    )
+    found = [
+        row.origin.batch.num_rows
+        for row in read_parquet(str(path), "a", whole=True)
+        if isinstance(row, ParquetRow) and row.origin
+    ]
+    assert max(found) <= 8
+
+
 def test_columns_have_other_names(tmp_path: Path, extract_html: Extract) -> None:
     """Fields of objects are named by their paths; only the named columns are read."""
     values = {"content": "a text", "metadata": {"url": "https://a.example/", "size": 3}, "title": "A title", "more": 1}
