@@ -1,6 +1,6 @@
 """The payloads that an archive has: where the first capture of each is, by what identifies the payload.
 
-How: a table of SQLite in a temporary file without a name, which ends with the process. It takes some 250 bytes of disk
+How: a table of SQLite in a temporary file without a name, which ends with the process. It takes some 260 bytes of disk
 a payload, and no more memory than its cache, however large the archive is. It begins empty with each archive: a run
 that is repeated writes the archive from its beginning, and so remembers the same again.
 """

@@ -24,6 +24,7 @@ from dedup_service.runtime.readers.http_body import BodyError, entity_pieces, is
 
 __all__ = ["Payload", "Visit", "read_visit", "stored_digest"]
 
+PAYLOAD_TYPES = frozenset({"response", "resource"})
 EMPTY_LINES = (b"\r\n", b"\n", b"")
 _HTTP = StatusAndHeadersParser(ArcWarcRecordLoader.HTTP_TYPES, verify=False)
 
@@ -45,7 +46,8 @@ class Visit:
     """One capture.
 
     date: WARC-Date; None if there is none that can be read. record_id: WARC-Record-ID. http_head: HTTP status line and
-    headers with the empty line; b"" for a resource. payload: None if it is empty, cut off or cannot be read.
+    headers with the empty line; b"" for a resource. payload: None if it is empty, cut off or cannot be read,
+    or if the record is no capture itself (a conversion).
     """
 
     uri: str
@@ -81,13 +83,14 @@ def _visit(record: Any) -> Visit | None:
         return None
     is_http = record.rec_type == "response" and uri.lower().startswith(("http:", "https:"))
     head = _head(record.raw_stream) if is_http else b""
+    is_whole = record.rec_type in PAYLOAD_TYPES and not headers.get_header("WARC-Truncated")
     return Visit(
         uri=uri,
         date=_date(headers.get_header("WARC-Date")),
         record_id=headers.get_header("WARC-Record-ID") or None,
         ip_address=headers.get_header("WARC-IP-Address") or None,
         http_head=head,
-        payload=None if headers.get_header("WARC-Truncated") else _payload(record, head),
+        payload=_payload(record, head) if is_whole else None,
     )
 
 

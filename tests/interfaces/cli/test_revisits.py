@@ -296,3 +296,30 @@ def test_the_index_of_an_earlier_run_is_removed_first(cli: Cli, tmp_path: Path) 
     ran = cli("filter", tmp_path / "crawl.warc.gz", "-o", "/dev/full", "--kept", kept, "--revisits")
     assert ran.code == ExitCode.FAILED
     assert not index.exists()
+
+
+def test_an_index_that_cannot_be_replaced_ends_the_run_before_it_begins(cli: Cli, tmp_path: Path) -> None:
+    """The archive of an earlier run stays as it is."""
+    source = write(tmp_path / "crawl.warc.gz", [FIRST])
+    (tmp_path / "kept.cdxj").mkdir()
+    kept = tmp_path / "kept.warc.gz"
+    kept.write_bytes(b"of an earlier run")
+    ran = cli("filter", source, "--kept", kept, "--revisits")
+    assert (ran.code, "cannot replace the index" in ran.err) == (ExitCode.USAGE, True)
+    assert kept.read_bytes() == b"of an earlier run"
+
+
+def test_several_inputs_make_one_archive(cli: Cli, tmp_path: Path) -> None:
+    """A revisit may be of a record of another file; each record is compressed, as it was or by itself."""
+    names = [write(tmp_path / "1.warc", [FIRST], packed=False)]
+    names.append(write(tmp_path / "2.warc.gz", [Capture("https://b.example/", PAGE, 2)]))
+    kept = tmp_path / "kept.warc.gz"
+    assert cli("filter", *names, "-q", "--kept", kept, "--revisits").code == ExitCode.DONE
+    assert [kind for kind, _, _ in records_of(kept)] == ["response", "revisit"]
+    assert len(index_of(kept)) == 2
+
+
+def test_an_input_without_pages_gives_an_empty_archive(cli: Cli, tmp_path: Path) -> None:
+    """The index is there, and empty, too."""
+    kept = filtered(cli, tmp_path, [Capture("https://a.example/", b"", 1, more="X-Made: yes\r\n", kind="request")])
+    assert (kept.read_bytes(), index_of(kept)) == (b"", [])

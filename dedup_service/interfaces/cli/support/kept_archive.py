@@ -48,8 +48,8 @@ class KeptArchive:
             raise ConfigurationError("--revisits is for WARC inputs: leave it out, or give WARC files alone")
         check_indexer()
         self._path, self._index = Path(name), Path(index)
+        self._remove_index()
         self._file = OutputFile(name)
-        self._index.unlink(missing_ok=True)  # of an earlier run: it is not the index of this file
         self._payloads = KeptPayloads()
         self.full = self.revisits = self.metadata = 0
 
@@ -93,6 +93,13 @@ class KeptArchive:
         self.full += 1
         self._payloads.add(visit)
         return packed_record(raw)
+
+    def _remove_index(self) -> None:
+        """Remove the index of an earlier run: it is not that of the file which is written now."""
+        try:
+            self._index.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigurationError(f"cannot replace the index {str(self._index)!r}: {error.strerror}") from error
 
     def _write_index(self) -> None:
         try:
