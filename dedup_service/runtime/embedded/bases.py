@@ -284,6 +284,8 @@ def _download_pages(remote: RemoteFolder, pages: Path) -> None:
     with store_errors():
         found = read_manifest(pages)
     for path in sorted(named_paths(pages, found)):
+        if path.parent != pages:
+            raise StateDamagedError(f"{remote.address} has a manifest that names {path.name} elsewhere: do not use it")
         try:
             remote.get(f"{PAGES_FOLDER}/{path.name}", path)
         except FileNotFoundError as error:

@@ -9,6 +9,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+import fsspec
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -28,8 +29,9 @@ from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.base_labels import encode_labels
-from dedup_service.runtime.embedded.database import ForeignStateError
+from dedup_service.runtime.embedded.database import ForeignStateError, StateDamagedError
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, State, StateSettings
+from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 from dedup_service.runtime.verdict_json import verdict_line
 
 from .prepared import SPACE, SPACE_ID, STEP, kill, lose_pages, prepared
@@ -461,17 +463,31 @@ def test_a_damaged_base_is_refused(pattern: str, change: str, tmp_path: Path) ->
             assert named(decide(state, page(1, host="c"))) == [(D, "a1", str(base))]
 
 
-def test_a_base_at_an_address_is_downloaded_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["file://{}/base", "memory://{}/base"])
+def test_a_base_at_an_address_is_downloaded_once(address: str, tmp_path: Path) -> None:
     """The state has it then; it is not asked for again."""
-    base = base_of(tmp_path / "base", *map(page, range(60)))
-    before, address = digests(base), f"file://{tmp_path}/base"
+    base, address = base_of(tmp_path / "base", *map(page, range(60))), address.format(tmp_path)
+    if address.startswith("memory"):
+        fsspec.filesystem("memory").put(str(base), f"{tmp_path}/base", recursive=True)
+    before = digests(base)
     with closing(opened(tmp_path / "state", address)) as state:
         assert named(decide(state, page(1, host="b"))) == [(D, "a1", address)]
     assert digests(base) == before
     base.rename(tmp_path / "gone")
+    fsspec.filesystem("memory").rm("/", recursive=True)
     for bases in ([address], []):
         with closing(opened(tmp_path / "state", *bases)) as state:
             assert named(decide(state, page(2, host="b"))) == [(D, "a2", address)]
-    for nothing in (f"file://{tmp_path}/base", f"file://{tmp_path}"):
-        with pytest.raises(StateError, match=r"holds no twinsieve state"):
-            opened(None, nothing)
+    with pytest.raises(StateError, match=r"holds no twinsieve state"):
+        opened(None, address)
+
+
+def test_a_manifest_at_an_address_names_files_of_its_folder_alone(tmp_path: Path) -> None:
+    """Nothing is written outside of the folder of the state."""
+    base = base_of(tmp_path / "base", *map(page, range(60)))
+    manifest = read_manifest(base / "pages")
+    manifest.segments[0].files["/../../../written"] = manifest.segments[0].files["rows"]
+    write_checked(base / "pages" / MANIFEST, manifest)
+    with pytest.raises(StateDamagedError, match="names written elsewhere"):
+        opened(tmp_path / "state", f"file://{base}")
+    assert not [*tmp_path.rglob("written*")]
