@@ -80,7 +80,7 @@ class KeptRecords:
         before = self.due
         missing = b"" if raw.startswith(GZIP) or raw.endswith(self._separator) else self._separator
         if self._packed and not raw.startswith(GZIP):
-            raw, missing = gzip.compress(raw + missing), b""
+            raw, missing = _gzipped(raw + missing), b""
         self.due = missing
         return (b"", raw) if before is None else (before, raw.removeprefix(BYTE_ORDER_MARK))
 
@@ -240,7 +240,12 @@ def _lines(name: str) -> bool:
 def _packing(name: str) -> Callable[[bytes], bytes] | None:
     """Return what packs lines for a file of this name: each batch alone, so that a file can be cut between them."""
     if name.endswith(".gz"):
-        return gzip.compress
+        return _gzipped
     if name.endswith(".zst"):
         return zstandard.ZstdCompressor(write_checksum=True).compress
     return None
+
+
+def _gzipped(content: bytes) -> bytes:
+    """Return a gzip member without a time: runs that are repeated write the same bytes."""
+    return gzip.compress(content, mtime=0)
