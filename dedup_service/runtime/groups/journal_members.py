@@ -7,7 +7,7 @@ process may go on with the state. The pass is one read transaction, so that it s
 When a page came is known by the hour (table `hour`), or by the minute if pages expire by age (table `time`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import merge
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.groups import Removal
+from dedup_service.runtime.embedded.base_labels import BaseLabel
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.filter import FilterView
 from dedup_service.runtime.embedded.folder import FolderKind, refuse_other_kind
@@ -30,7 +31,7 @@ from dedup_service.runtime.groups.spool import GroupSpool, Progress
 
 __all__ = ["spool_group", "spool_state"]
 
-_COLUMNS = f"{VERDICT_COLUMNS}, page.canonical_url, page.title, page.repeats, page.removes, page.entry"
+_COLUMNS = f"{VERDICT_COLUMNS}, page.canonical_url, page.title, page.removes, page.entry"
 _SELECT = (
     f"SELECT {_COLUMNS}, evidence.evidence FROM {VERDICTS} LEFT JOIN evidence ON evidence.sequence = page.sequence "  # noqa: S608 - our own column names
 )
@@ -63,9 +64,9 @@ def spool_state(folder: str | Path, spool: GroupSpool, progress: Progress) -> in
         for sequence, kind in view.database.rows(_REMOVED):
             spool.remove(sequence, _REMOVALS[kind])
         evidence_of, clock = _KeptEvidence(view).of, _Clock(view.database, log)
-        last = log.last_sequence()
+        last, bases = log.last_sequence(), log.bases
         for row in _rows(view.database, last, progress):
-            _add(spool, row, view.header.space_id, evidence_of, clock.at(row[0]))
+            _add(spool, row, view.header.space_id, evidence_of, clock.at(row[0]), bases)
         spool.host_text = view.host_text()
         return log.deleted_up_to()
 
@@ -77,13 +78,14 @@ def spool_group(view: FilterView, space_id: str, group: int, spool: GroupSpool, 
     where the system has it in memory.
     """
     with view.reading() as database:
-        clock = _Clock(database, JournalReader(database, space_id))
+        log = JournalReader(database, space_id)
+        clock, bases = _Clock(database, log), log.bases
         rows = [(row, clock.at(row[0])) for row in database.rows(_OF_GROUP, group, max_pages + 1)]
         kinds = [kind for (kind,) in database.rows(_REMOVED_BY, group)]
     for kind in kinds:
         spool.remove(group, _REMOVALS[kind])
     for row, logged_ms in rows[:max_pages]:
-        _add(spool, row, space_id, partial(_evidence_in, view), logged_ms)
+        _add(spool, row, space_id, partial(_evidence_in, view), logged_ms, bases)
     spool.host_text = view.host_text()
     return len(rows) > max_pages
 
@@ -105,10 +107,11 @@ def _add(
     space_id: str,
     evidence_of: Callable[[int], bytes | None],
     logged_ms: int | None,
+    bases: Sequence[BaseLabel],
 ) -> None:
-    """Add a row of _COLUMNS. evidence_of: of a kept page, if the journal has none."""
-    canonical, title, original, removes, entry, packed = row[10:]
-    verdict = verdict_of(row[:10], space_id)
+    """Add a row of _COLUMNS. evidence_of: of a kept page, if the journal has none. bases: of the journal."""
+    *judged, canonical, title, removes, entry, packed = row
+    verdict, original = verdict_of(tuple(judged), space_id, bases), judged[-1]
     if packed is None and entry is not None:
         packed = evidence_of(verdict.sequence)
     evidence = Evidence(packed or b"")
