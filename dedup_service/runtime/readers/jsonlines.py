@@ -22,6 +22,7 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
+from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.runtime.readers.record import Extract, addresses_at, page_at
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "JsonLine",
     "PageJson",
     "Wait",
+    "json_of",
     "names_in_json",
     "page_in_json",
     "read_json_lines",
@@ -246,6 +248,26 @@ def names_in_json(raw: bytes) -> Page:
     """Return the page that the JSON object `raw` names, without all else; RecordError if it does not name one."""
     line = _decode(raw, _names_decoder)
     return page_at(Extraction(), line.url, line.id or line.url)
+
+
+def json_of(page: Page) -> bytes:
+    """Return a page as the JSON object of a line, whose page has its addresses, its text and its metadata.
+
+    Lone surrogates become `?`.
+
+    >>> json_of(Page(url="http://a.test/", canonical_url="http://a.test/", id="7", text="Text."))
+    b'{"url":"http://a.test/","id":"7","text":"Text.","canonical_url":"http://a.test/"}'
+    """
+    names = [name for name in PageJson.__struct_fields__ if name not in {"html", "canonical_url"}]
+    values = {name: _written(getattr(page, name)) for name in names}
+    values["canonical_url"] = _written(page.claimed_url or page.canonical_url)
+    return msgspec.json.encode({name: value for name, value in values.items() if value or name in {"url", "text"}})
+
+
+def _written(value: str | tuple[str, ...] | None) -> str | list[str] | None:
+    if isinstance(value, str):
+        return without_surrogates(value)
+    return None if value is None else [without_surrogates(one) for one in value]
 
 
 def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | BrokenLines | None]:
