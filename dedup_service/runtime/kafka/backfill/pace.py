@@ -24,9 +24,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["MAX_WINDOW", "Pace"]
+__all__ = ["FIRST_WINDOW", "MAX_WINDOW", "MIN_WINDOW", "Pace"]
 
-MIN_WINDOW, MAX_WINDOW = 1_000, 30_000
+MIN_WINDOW, FIRST_WINDOW, MAX_WINDOW = 64, 1_000, 30_000
 """Pages under way. 100,000 outcomes may wait in the deciding step, of which the crawl needs some."""
 
 _TARGET_S = 0.5
@@ -57,7 +57,7 @@ class Pace:
         self._share, self._rate, self._clock = share, rate, clock
         self._under_way: deque[_UnderWay] = deque()
         self._pages = 0
-        self._window = float(MIN_WINDOW)
+        self._window = float(FIRST_WINDOW)
         self._latest_s = self._before_s = float("inf")  # of the shortest batch of this minute, and of the one before
         self._alone_at, self._is_alone = clock(), False
         self._done_at = self._moved_at = clock()
@@ -102,10 +102,10 @@ class Pace:
         return min(self._latest_s, self._before_s)
 
     def part(self, pages: int) -> int:
-        """Return how many of so many pages to append now: a few, if they are to go alone."""
+        """Return how many of so many pages to append now: as the window allows, or a few, if they are to go alone."""
         self._is_alone = self._clock() >= self._alone_at
         if not self._is_alone:
-            return pages
+            return min(pages, int(self._window))
         self._alone_at = self._clock() + _ALONE_EVERY_S
         self._before_s, self._latest_s = self._latest_s, float("inf")
         return min(pages, _ALONE_PAGES)
@@ -118,7 +118,7 @@ class Pace:
         """Return how long to wait, and then to ask again, before `pages` more are appended; 0: append them."""
         now = self._clock()
         goes_alone = self._is_alone or now >= self._alone_at
-        if self._under_way and (goes_alone or self._pages + pages > self._window):
+        if self._under_way and (goes_alone or self._pages + min(pages, int(self._window)) > self._window):
             return _POLL_S
         until = max(self._busy_until if self._share < 1 else now, self._rate_until if self._rate is not None else now)
         return min(_LONGEST_S, max(0.0, until - now))
