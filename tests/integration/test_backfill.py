@@ -1,6 +1,7 @@
 """Pages of files in a running service: once in the log, whatever ends the command, and verdicts as of an oracle."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -30,6 +31,8 @@ from tests.integration.serving import PATIENCE_S, ROOT, Serving
 from tests.integration.test_written_once import await_records
 
 pytestmark = pytest.mark.slow
+
+KILLS = int(os.environ.get("TWINSIEVE_KILLS", "2"))
 
 Backfilling = Callable[..., subprocess.Popen[bytes]]
 
@@ -131,13 +134,13 @@ def test_backfills_killed_at_random_while_a_crawl_goes_on_leave_each_page_once(
 ) -> None:
     """SIGKILL at any instant, also of the service: the next run goes on, and every verdict is the oracle's, once."""
     rng = random.Random(5)
-    (first, good), (second, more_good) = lines(51, 1600), lines(52, 1100)
+    (first, good), (second, more_good) = lines(51, 800 * KILLS), lines(52, 600 * KILLS)
     files = [write(tmp_path / "first.jsonl", first), write(tmp_path / "second.jsonl", second)]
-    crawled = [one for one in stream(53, 300) if one.value is not None]
+    crawled = [one for one in stream(53, 100 * KILLS) if one.value is not None]
     serving = serve("--snapshot-every", "500")
     begun(serving)
     logged = LoggedPages(broker, topics)
-    for part in range(3):
+    for part in range(KILLS):
         process = start("--outputs", "verdicts", "--rate", 400, *files)
         sent = crawled[100 * part : 100 * part + 100]
         messages = [Message(topics.pages, one.value, one.key, one.headers) for one in sent]
@@ -146,7 +149,7 @@ def test_backfills_killed_at_random_while_a_crawl_goes_on_leave_each_page_once(
         time.sleep(rng.uniform(0, 0.3))  # an instant that nothing announces
         process.kill()
         process.communicate()
-        if part == 1:
+        if part % 3 == 1:
             serving.process.kill()
             serving.process.wait()
             serving = serve("--snapshot-every", "500")
@@ -169,11 +172,11 @@ def test_of_two_at_once_the_later_one_goes_on_and_outputs_none_writes_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The earlier one stops and says why; each page is in the log once, and a copy in the crawl is a duplicate."""
-    values, good = lines(54, 3000)
+    values, good = lines(54, 1800)
     file = write(tmp_path / "pages.jsonl", values)
     begun(serve())
     logged = LoggedPages(broker, topics)
-    earlier = start("--rate", 100, file)
+    earlier = start("--rate", 150, file)
     logged.more(earlier)
     assert run([*options, str(file)]) == 3
     said = earlier.communicate(timeout=PATIENCE_S)[1].decode()
@@ -233,7 +236,7 @@ def test_a_signal_ends_after_a_batch_and_the_same_command_goes_on(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The summary says how many pages are in the log, and the log has the files by their numbers."""
-    (values, good), (others, more_good) = lines(55, 3000), lines(58, 50)
+    (values, good), (others, more_good) = lines(55, 1800), lines(58, 50)
     file, other = write(tmp_path / "pages.jsonl", values), write(tmp_path / "other.jsonl", others)
     begun(serve())
     logged = LoggedPages(broker, topics)

@@ -145,7 +145,7 @@ def _run(names: Sequence[str], options: Mapping[str, Any], counts: _Counts, inte
         pace = Pace(options["share"], options["rate"])
         files = _Files(names, source.name, backfill, counts, advance, published=options["outputs"] == ALL)
         writer = _Writer(backfill, pace, watcher, counts, interrupt, options)
-        for batch in prepared_batches(files.left(source.records), preparer, interrupt.stopped):
+        for batch in prepared_batches(files.left(source.records, interrupt), preparer, interrupt.stopped):
             bad = _bad(batch, published=options["outputs"] == ALL)
             if bad:
                 bad_records.report(bad)
@@ -180,8 +180,8 @@ class _Files:
         self._only, self._backfill, self._counts, self._advance = only, backfill, counts, advance
         self._read: dict[str, int] = {}
 
-    def left(self, records: Iterable[Record | None]) -> Iterator[Record | None]:
-        """Yield the records that are not done; the last one that is has to be the one that it was."""
+    def left(self, records: Iterable[Record | None], interrupt: Interrupt) -> Iterator[Record | None]:
+        """Yield the records that are not done, until a signal; the last one that is has to be the one that it was."""
         from dedup_service.runtime.kafka.backfill.progress import digest_of
 
         for record in records:
@@ -196,6 +196,8 @@ class _Files:
                 continue
             if record.number == done:
                 self._backfill.check(file, digest_of(record.identity))
+            if interrupt.stopped():
+                return
             self._counts.already += 1
             self._advance(0, len(record.raw))
 
