@@ -19,7 +19,7 @@ from benchmarks.service.stream import Sent
 from benchmarks.service.usage import brokers, cpu_s
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["Latency", "measure"]
+__all__ = ["Arrivals", "Latency", "measure", "wait_for"]
 
 PATIENCE_S = 600.0
 
@@ -48,16 +48,16 @@ def measure(
     contender = TwinsieveContender(1)
     contender.start(bootstrap, topics, folder)
     try:
-        _wait(lambda: contender.ready, "the service was not ready")
-        arrivals = _Arrivals(bootstrap, topics, len(first_load) + len(pages))
+        wait_for(lambda: contender.ready, "the service was not ready")
+        arrivals = Arrivals(bootstrap, topics, len(first_load) + len(pages))
         arrivals.start()
         publisher = PacedPublisher(bootstrap, topics.pages)
         publisher.publish(first_load, rate=None)
-        _wait(lambda: len(arrivals.arrived_at) >= len(first_load), "the first load was not answered")
+        wait_for(lambda: len(arrivals.arrived_at) >= len(first_load), "the first load was not answered")
         before, begin = _used_s(contender), time.time()
         publisher.publish(pages, rate=rate)
         used, lasted = _used_s(contender), time.time() - begin
-        _wait(lambda: not arrivals.is_alive(), "the pages were not answered")
+        wait_for(lambda: not arrivals.is_alive(), "the pages were not answered")
         publisher.close()
     finally:
         contender.stop()
@@ -70,7 +70,7 @@ def measure(
     return Latency(rate, sorted(seconds), cores)
 
 
-class _Arrivals(threading.Thread):
+class Arrivals(threading.Thread):
     """Records when each verdict arrives at a consumer. arrived_at: Unix time by (partition, offset)."""
 
     def __init__(self, bootstrap: str, topics: Topics, expected: int) -> None:
@@ -92,7 +92,8 @@ def _used_s(contender: TwinsieveContender) -> dict[str, float]:
     return {**contender.used_s, "broker": cpu_s(brokers()), "load and reader": time.process_time()}
 
 
-def _wait(condition: Callable[[], bool], failure: str) -> None:
+def wait_for(condition: Callable[[], bool], failure: str) -> None:
+    """Wait until `condition()` holds; TimeoutError with `failure` after ten minutes."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:

@@ -16,6 +16,7 @@ from dedup_service.core.verdict import Action
 
 __all__ = [
     "MAX_PLACES",
+    "BackfillRecord",
     "CorrectionRecord",
     "ExpiredRecord",
     "LayoutRecord",
@@ -29,6 +30,9 @@ __all__ = [
     "TimeRecord",
     "UnreadableRecord",
     "UnwrittenRecord",
+    "backfill_topic",
+    "is_backfilled",
+    "is_reported",
     "offset_of",
     "sequence_at",
 ]
@@ -54,11 +58,41 @@ def offset_of(sequence: int) -> int:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """The place of an input record. The same source again is the same delivery again."""
+    """The place of an input record. The same source again is the same delivery again.
+
+    Of a page of a file: a topic that only its backfill has (`backfill_topic`), the number of the file in the backfill,
+    from 1, and the place of the record in the file, from 0.
+    """
 
     topic: str
     partition: int
     offset: int
+
+
+_BACKFILL, _REPORTED = "backfill:", "backfill+verdicts:"
+"""How the topic of a page of a file begins; no topic of Kafka has a colon in its name."""
+
+
+def backfill_topic(name: str, key: str, *, reported: bool) -> str:
+    """Return the topic of the sources of a backfill's pages, whose partitions are its files, by number.
+
+    key: that no other backfill has, so that pages of two of the same name are never taken for each other. reported:
+    whether verdicts on its pages are written.
+
+    >>> backfill_topic("2024", "1f9a", reported=False)
+    'backfill:2024:1f9a'
+    """
+    return f"{_REPORTED if reported else _BACKFILL}{name}:{key}"
+
+
+def is_backfilled(topic: str) -> bool:
+    """Whether the pages of this topic came from files, through a backfill."""
+    return topic.startswith((_BACKFILL, _REPORTED))
+
+
+def is_reported(topic: str) -> bool:
+    """Whether verdicts on the pages of this topic are written: on all but those of backfills that want none."""
+    return not topic.startswith(_BACKFILL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +244,17 @@ class PolicyRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class BackfillRecord:
+    """Says which file the sources of a backfill's pages are of; no effect. Comes before the first page of the file.
+
+    source: topic and partition of these sources; offset 0. name: of the file.
+    """
+
+    source: Source
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutRecord:
     """The layout of the index for a log that begins with it; the first policy, which follows, takes it."""
 
@@ -227,4 +272,5 @@ LogRecord = (
     | CorrectionRecord
     | PolicyRecord
     | LayoutRecord
+    | BackfillRecord
 )

@@ -37,6 +37,7 @@ def test_the_service_has_the_rights_that_its_tests_run_with() -> None:
         ("twinsieve", ("serve",)),
         ("operator", ("operators",)),
         ("replayer", ("replay --to-prefix",)),
+        ("backfiller", ("backfill",)),
         ("admin", ("topics create", "topics repair-transactions")),
     ],
 )
@@ -49,4 +50,4 @@ def test_only_the_service_and_operators_may_write_the_log() -> None:
     """Whoever may write there can do everything."""
     roles = set(re.findall(r"User:(\w+)", TEXT))
     log = Grant("TOPIC", Topics().fingerprints, "WRITE")
-    assert {role for role in roles if log in granted_to(role)} == {"twinsieve", "operator"}
+    assert {role for role in roles if log in granted_to(role)} == {"twinsieve", "operator", "backfiller"}

@@ -27,6 +27,7 @@ from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.decision.seen_records import SeenRecords
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
+    BackfillRecord,
     CorrectionRecord,
     ExpiredRecord,
     LayoutRecord,
@@ -203,6 +204,8 @@ class Replica:
                 self._change_policy(sequence, record)
             case LayoutRecord():
                 pass  # the policy behind it has it
+            case BackfillRecord():
+                self.counts["backfilled_files"] += 1
         self.sequence = sequence
         return outcome
 

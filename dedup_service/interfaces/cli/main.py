@@ -26,6 +26,7 @@ __all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
 _CLI = "dedup_service.interfaces.cli"
 
 COMMANDS = {
+    "backfill": (f"{_CLI}.commands.backfill:backfill_command", "Add the pages of files to a running service."),
     "calibrate": (f"{_CLI}.calibration.calibrate:calibrate_command", "Choose thresholds on labelled pairs."),
     "correct": (f"{_CLI}.commands.corrections:correct_command", "Mark two pages as duplicates or not."),
     "corrections": (f"{_CLI}.commands.corrections:corrections_command", "List or export corrections."),

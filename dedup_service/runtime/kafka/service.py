@@ -44,7 +44,14 @@ from dedup_service.runtime.kafka.shards.shard_step import SHARD, ShardStep
 from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
-from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, Begins, StepOffsets, require_finished
+from dedup_service.runtime.kafka.state.step_offsets import (
+    BACKFILL_DECIDED,
+    DECIDE,
+    FINGERPRINT,
+    Begins,
+    StepOffsets,
+    require_finished,
+)
 from dedup_service.runtime.kafka.state.warm_up import load_kernels
 from dedup_service.runtime.kafka.status import ServiceStatus
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
@@ -282,7 +289,8 @@ class Service:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
         settings = self._settings
         memory = None if settings.max_memory_bytes is None else ProcessMemoryLimit(settings.max_memory_bytes)
-        written = {(topic, partition): offset for (topic, partition), offset in offsets.of(DECIDE).items()}
+        known = {**offsets.of(DECIDE), **offsets.of(BACKFILL_DECIDED)}
+        written = {(topic, partition): offset for (topic, partition), offset in known.items()}
         sharded: ShardedLog | None = None
         restored: RestoredReplica | None
         if settings.resolved_shards is not None:

@@ -24,6 +24,7 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
+from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark, addresses_at, page_at
 
@@ -33,12 +34,14 @@ __all__ = [
     "JsonLine",
     "PageJson",
     "Wait",
+    "json_of",
     "names_in_json",
     "page_in_json",
     "read_json_lines",
     "read_lines",
     "skip",
     "text_page_in_json",
+    "values_of",
 ]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -238,6 +241,31 @@ def names_in_json(raw: bytes, columns: Columns | None = None) -> Page:
     """Return the page that the JSON object `raw` names, without all else; RecordError if it does not name one."""
     line = _decode(raw, _names_decoder, columns)
     return page_at(Extraction(), line.url, line.id or line.url)
+
+
+def json_of(page: Page) -> bytes:
+    """Return a page as the JSON object of a line, whose page has its addresses, its text and its metadata.
+
+    Lone surrogates become `?`.
+
+    >>> json_of(Page(url="http://a.test/", canonical_url="http://a.test/", id="7", text="Text."))
+    b'{"url":"http://a.test/","id":"7","text":"Text.","canonical_url":"http://a.test/"}'
+    """
+    return msgspec.json.encode(values_of(page))
+
+
+def values_of(page: Page) -> dict[str, str | list[str]]:
+    """Return a page under the keys of a line, without those that it does not have; see `json_of`."""
+    names = [name for name in PageJson.__struct_fields__ if name not in {"html", "canonical_url"}]
+    values = {name: _written(getattr(page, name)) for name in names}
+    values["canonical_url"] = _written(page.claimed_url or page.canonical_url)
+    return {name: value or "" for name, value in values.items() if value or name in {"url", "text"}}
+
+
+def _written(value: str | tuple[str, ...] | None) -> str | list[str] | None:
+    if isinstance(value, str):
+        return without_surrogates(value)
+    return None if value is None else [without_surrogates(one) for one in value]
 
 
 def read_json_lines(

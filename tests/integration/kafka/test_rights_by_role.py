@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
@@ -21,7 +22,7 @@ from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, Grant
 from deploy.kafka.readiness import wait_until
 from tests.documented_rights import granted_to
 from tests.integration.serving import Serving
-from tests.interfaces.cli.running import article, page
+from tests.interfaces.cli.running import article, page, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
 
@@ -134,6 +135,19 @@ def test_an_operator_may_do_what_operators_do(
     """Each command of theirs, with the rights of the role and no others."""
     with allowed(lists, granted_to("operator", served.prefix)):
         assert call(served, *command)[0] == 0
+
+
+@pytest.mark.parametrize("outputs", ["none", "verdicts", "all"])
+def test_a_backfiller_may_backfill(
+    lists: AccessLists, served: Topics, call: Call, tmp_path: Path, outputs: str
+) -> None:
+    """With the rights of that role alone; without one of them, the command says what to grant."""
+    rights, file = granted_to("backfiller", served.prefix), write_lines(tmp_path / "pages.jsonl", [page(9, article(9))])
+    command = "backfill", str(file), "--name", outputs, "--outputs", outputs, "--processes", "1", "--share", "1"
+    with allowed(lists, rights):
+        assert call(served, *command)[0] == 0
+    with allowed(lists, {grant for grant in rights if grant.kind != "TRANSACTIONAL_ID"}):
+        assert is_refused(call, served, [command])
 
 
 def test_replay_into_another_set(lists: AccessLists, served: Topics, call: Call) -> None:

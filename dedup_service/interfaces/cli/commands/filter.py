@@ -17,6 +17,7 @@ from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index
 from dedup_service.interfaces.cli.support.kept_pages import KeptOutput, appends, open_kept
 from dedup_service.interfaces.cli.support.options import (
     BASES,
+    COLUMNS,
     KEEP,
     MATCHING,
     MAX_MEMORY,
@@ -40,7 +41,6 @@ from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
 from dedup_service.runtime.readers import InputOptions, InputSource, Record, open_sources
-from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.several import expanded
 from dedup_service.runtime.verdict_json import verdict_line
@@ -197,12 +197,7 @@ class Outputs:
     show_default=True,
     help="For a folder: prefix that makes URLs of the relative paths.",
 )
-@click.option(
-    "--columns",
-    metavar="OURS=THEIRS,...",
-    callback=lambda _context, _option, value: None if value is None else Columns.parse(value),
-    help="Other names of columns or keys of JSON: text=content,url=metadata.warc_url.",
-)
+@with_options(COLUMNS)
 @click.option("--from-start", is_flag=True, help="Read all inputs again after an interruption.")
 @with_options(*DASHBOARD)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")

@@ -13,18 +13,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
-import msgspec
 import zstandard
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
-from dedup_service.interfaces.cli.support.tables import KeptRows, PageTable, page_dict
+from dedup_service.interfaces.cli.support.tables import KeptRows, PageTable
 from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers import InputKind, Record
 from dedup_service.runtime.readers.folder import open_regular
-from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK
+from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, json_of
 from dedup_service.runtime.readers.remote import name_of, opened
 from dedup_service.runtime.readers.several import folders_by_name
 from dedup_service.runtime.readers.warc import GZIP, SEPARATOR
@@ -103,7 +102,7 @@ class KeptLines:
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append the pages."""
-        lines = b"".join(msgspec.json.encode(page_dict(one.page)) + b"\n" for one in kept)
+        lines = b"".join(json_of(one.page) + b"\n" for one in kept)
         if lines:
             self._file.write([lines if self._pack is None else self._pack(lines)])
 

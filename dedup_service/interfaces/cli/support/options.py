@@ -24,6 +24,7 @@ from dedup_service.core.rules.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PR
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
 from dedup_service.runtime.memory_limit import parse_size
+from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.resources import SpaceOptions, profile_named
 from dedup_service.runtime.workers.cores import usable_cores
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BROKER",
+    "COLUMNS",
     "KEEP",
     "MATCHING",
     "MAX_MEMORY",
@@ -176,6 +178,14 @@ KEEP = click.option(
 )
 """The bounds of expiry."""
 
+
+COLUMNS = click.option(
+    "--columns",
+    metavar="OURS=THEIRS,...",
+    callback=lambda _context, _option, value: None if value is None else Columns.parse(value),
+    help="Other names of columns or keys of JSON: text=content,url=metadata.warc_url.",
+)
+"""Names of what inputs have."""
 
 BASES = click.option(
     "--base",

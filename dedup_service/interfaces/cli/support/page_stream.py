@@ -22,7 +22,17 @@ from dedup_service.runtime.events import BatchEvent, Observers
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
-__all__ = ["Batch", "DecidedRecord", "VerdictSink", "batches", "iter_prepared", "prepared_by_id", "run"]
+__all__ = [
+    "Batch",
+    "DecidedRecord",
+    "PreparedBatch",
+    "VerdictSink",
+    "batches",
+    "iter_prepared",
+    "prepared_batches",
+    "prepared_by_id",
+    "run",
+]
 
 BATCH_RECORDS = 512
 BATCH_BYTES = 32 * 2**20
@@ -52,7 +62,7 @@ def batches(records: Iterable[Record | None]) -> Iterator[Batch]:
 
 
 @dataclass(frozen=True, slots=True)
-class _PreparedBatch:
+class PreparedBatch:
     """The answers to a batch: pages and bad records. prepare_s: time from submission to the last answer."""
 
     records: tuple[Record, ...]
@@ -79,7 +89,7 @@ class _PendingBatch:
     def _note_end(self, _answers: Future[list[Answer]]) -> None:
         self._ended = time.perf_counter()
 
-    def prepared(self, answers: list[Answer]) -> _PreparedBatch:
+    def prepared(self, answers: list[Answer]) -> PreparedBatch:
         """Return the batch with the answers to its records."""
         pages: list[tuple[Record, PreparedPage]] = []
         bad: list[tuple[Record, str]] = []
@@ -90,12 +100,12 @@ class _PendingBatch:
                 pages.append((record, answer))
         # A waiter may wake before the callback has run.
         ended = time.perf_counter() if self._ended is None else self._ended
-        return _PreparedBatch(self.batch.records, pages, bad, ended - self._started)
+        return PreparedBatch(self.batch.records, pages, bad, ended - self._started)
 
 
-def _prepared_batches(
+def prepared_batches(
     records: Iterable[Record | None], preparer: Preparer, stopped: Callable[[], bool] = lambda: False
-) -> Iterator[_PreparedBatch]:
+) -> Iterator[PreparedBatch]:
     """Yield the prepared batches of `records` in their order.
 
     Once `stopped()`, the batches already submitted are yielded, and no further one is read.
@@ -156,7 +166,7 @@ def run(
     observers: get a BatchEvent for each prepared batch, with its duration and its number of bad records.
     """
     observers = observers or Observers()
-    for batch in _prepared_batches(records, preparer, stopped):
+    for batch in prepared_batches(records, preparer, stopped):
         seconds, rejected = {"prepare": batch.prepare_s}, len(batch.bad)
         observers.batch(BatchEvent(step="fingerprint", records=len(batch.records), seconds=seconds, rejected=rejected))
         verdicts = dedup.decide_many([page for _, page in batch.pages], [record.identity for record, _ in batch.pages])
@@ -176,7 +186,7 @@ def iter_prepared(
     Shows a progress bar on a terminal. Once `stopped()`, no further batch is read.
     """
     with open_source(name) as source, progress(source) as advance:
-        for batch in _prepared_batches(source.records, preparer, stopped):
+        for batch in prepared_batches(source.records, preparer, stopped):
             if batch.bad:
                 bad.report(batch.bad)
             yield from batch.pages

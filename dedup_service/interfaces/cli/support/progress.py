@@ -5,6 +5,7 @@ need.
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -32,17 +33,18 @@ def progress(source: InputSource) -> Iterator[Advance]:
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(show_speed=False),
-        TextColumn("{task.fields[pages]:,} pages"),
+        TextColumn("{task.fields[pages]:,} pages, {task.fields[rate]:,.0f}/s"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(source.name, total=source.size_bytes, pages=0)
-        pages = 0
+        task = bar.add_task(source.name, total=source.size_bytes, pages=0, rate=0.0)
+        pages, began = 0, time.monotonic()
 
         def advance(more_pages: int) -> None:
             nonlocal pages
             pages += more_pages
-            bar.update(task, completed=source.read_bytes(), pages=pages)
+            rate = pages / max(0.001, time.monotonic() - began)
+            bar.update(task, completed=source.read_bytes(), pages=pages, rate=rate)
 
         yield advance
 

@@ -92,9 +92,36 @@ class Interrupt:
             select.select([descriptor, self._wakeup_read.fileno()], [], [])
         return self.code is None
 
+    @property
+    def event(self) -> threading.Event:
+        """The same as an event, for what waits for one; nobody sets it."""
+        return _InterruptEvent(self)
+
+    def pause(self, timeout_s: float | None) -> None:
+        """Wait for so long, or until a signal arrives."""
+        if self.code is None:
+            select.select([self._wakeup_read.fileno()], [], [], timeout_s)
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature
         self.code = CODES[signal.Signals(number)]
         _kill_at_next()
+
+
+class _InterruptEvent(threading.Event):
+    """An interrupt as an event. An ordinary one that a handler sets may wait for the lock of the wait that it ends."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        super().__init__()
+        self._interrupt = interrupt
+
+    def is_set(self) -> bool:
+        """Whether a signal has arrived."""
+        return self._interrupt.stopped()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until a signal arrives; return whether one has."""
+        self._interrupt.pause(timeout)
+        return self._interrupt.stopped()
 
 
 class StopSignals:

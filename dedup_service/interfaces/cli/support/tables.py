@@ -11,18 +11,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.page import Page
 from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.support.outputs import OutputError
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.runtime.readers import NamedRecord, Record
+from dedup_service.runtime.readers.jsonlines import values_of
 from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, require_pyarrow, shape_of
 from dedup_service.runtime.verdict_json import verdict_dict
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KeptRows", "PageTable", "TableFile", "VerdictTable", "page_dict"]
+__all__ = ["KeptRows", "PageTable", "TableFile", "VerdictTable"]
 
 GROUP_ROWS = 1 << 16
 GROUP_BYTES = 64 << 20
@@ -131,24 +131,6 @@ class VerdictTable:
         self._file.close()
 
 
-def page_dict(page: Page) -> dict[str, Any]:
-    """Return a page under the keys that `filter` reads, without those that it does not have."""
-    values = {
-        "id": page.id,
-        "url": page.url,
-        "title": page.title,
-        "text": page.text,
-        "lang": page.lang,
-        "date": page.date,
-        "site_name": page.site_name,
-        "canonical_url": page.claimed_url,
-        "keywords": list(page.keywords),
-        "tags": list(page.tags),
-        "references": list(page.references),
-    }
-    return {key: value for key, value in values.items() if value or key == "text"}
-
-
 class PageTable:
     """Kept pages of any kind as rows, with what was extracted of them."""
 
@@ -167,7 +149,7 @@ class PageTable:
         """Append pages."""
         import pyarrow as pa
 
-        self._file.add(pa.RecordBatch.from_pylist([page_dict(one.page) for one in kept], self._file.schema))
+        self._file.add(pa.RecordBatch.from_pylist([values_of(one.page) for one in kept], self._file.schema))
 
     def sync(self) -> None:
         """Do nothing: a table that is not closed is written anew."""

@@ -94,9 +94,12 @@ class TransactionalProducer:
         messages: Iterable[Message],
         offsets: Mapping[TopicPartition, int] | None = None,
         group: ConsumerGroupMetadata | None = None,
+        *,
+        once: bool = False,
     ) -> list[tuple[int, int]]:
         """Write all of `messages` and commit `offsets` for `group` in one transaction.
 
+        once: never repeat it, for which the id would be taken over again: each message is handed over for itself.
         Returns (partition, offset) of each message. Raises TransactionLostError if the transaction was
         not, or may not have been, committed: rewind to the committed offsets. RecordTooLargeError
         (`position` says which message), NotAuthorisedError and ConfigurationError mean that nothing was
@@ -108,7 +111,7 @@ class TransactionalProducer:
         if not messages and not offsets:
             return []
         try:
-            return self._commit(messages, offsets or {}, group)
+            return self._commit(messages, offsets or {}, group, singly=once)
         except _OneTooLargeError:
             return self._commit(messages, offsets or {}, group, singly=True)
 

@@ -19,9 +19,10 @@ from pyroaring import BitMap64
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import LogRecord, Source, UnwrittenRecord, sequence_at
+from dedup_service.core.log_records import LogRecord, Source, UnwrittenRecord, is_reported, sequence_at
 from dedup_service.runtime.kafka.client.admin import administration
 from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.client.producers import Message
@@ -30,8 +31,13 @@ from dedup_service.runtime.kafka.control.operator_records import require_whole
 from dedup_service.runtime.kafka.control.replay import FETCH_TIMEOUT_S, Replayed
 from dedup_service.runtime.kafka.messages.headers import Headers, verdict_headers
 from dedup_service.runtime.kafka.messages.log_record import log_message, log_messages
-from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
-from dedup_service.runtime.kafka.state.step_offsets import ReplayMark, replay_message
+from dedup_service.runtime.kafka.state.pending_outcomes import BACKFILLED, PendingOutcome
+from dedup_service.runtime.kafka.state.step_offsets import (
+    BACKFILL_DECIDED,
+    ReplayMark,
+    replay_message,
+    step_messages,
+)
 from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, outputs_of
 from dedup_service.runtime.kafka.topics import Topics
 
@@ -96,8 +102,15 @@ class ReplayTopics:
             self._take(part)
 
     def finish(self) -> None:
-        """Mark the topics as finished, in the last transaction."""
-        self._commit([replay_message(self._topics, ReplayMark(self._log, finished=True))])
+        """Mark the topics as finished, in the last transaction; verdicts on pages of files are written."""
+        written = {TopicPartition(*BACKFILLED): self._replica.sequence + 1}
+        backfilled = self._replica.counts["backfilled_files"] > 0
+        self._commit(
+            [
+                *(step_messages(self._topics, BACKFILL_DECIDED, written) if backfilled else ()),
+                replay_message(self._topics, ReplayMark(self._log, finished=True)),
+            ]
+        )
 
     def _take(self, batch: Sequence[Replayed]) -> None:
         items = [item for item in map(self._with_new_sequences, batch) if item is not None]
@@ -219,7 +232,7 @@ class _Output:
         """Return the verdict; where the page was read again, all that a service writes."""
         if item.page is not None:
             messages = tuple(outputs_of(topics, item.page, outcome))
-        elif outcome.kind is not None:
+        elif outcome.kind is not None and is_reported(source.topic):
             headers = verdict_headers(source, topics.verdicts)
             messages = (Message(topics.verdicts, outcome.value, outcome.key, headers),)
         else:

@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.errors import RecordError, StateError
-from dedup_service.core.log_records import PageRecord, offset_of
+from dedup_service.core.log_records import PageRecord, is_backfilled, offset_of
 from dedup_service.core.page import Page
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Verdict
@@ -73,6 +73,8 @@ class PageTextLookup:
         if record is None or (record.prepared.reason or "").startswith(UNJUDGED):
             return None
         source = record.source
+        if is_backfilled(source.topic):  # in a file of whoever backfilled it
+            return None
         message = self._reader.read_at(TopicPartition(source.topic, source.partition), source.offset)
         if message is None:
             return None

@@ -28,6 +28,7 @@ import msgspec
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import (
     MAX_PLACES,
+    BackfillRecord,
     CorrectionRecord,
     ExpiredRecord,
     LayoutRecord,
@@ -69,6 +70,7 @@ __all__ = [
     "MAX_EXPIRED",
     "MESSAGES_AT_ONCE",
     "AnyLine",
+    "BackfillLine",
     "CorrectionLine",
     "LogLine",
     "PageLine",
@@ -270,6 +272,15 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     lowered: KeepLine | None = None
 
 
+class BackfillLine(LogLine, frozen=True, tag="backfill"):
+    """The pages of `topic` and `partition`, which are no topic and partition of Kafka, are those of a file."""
+
+    topic: str
+    partition: int
+    file: str
+    offset: int = 0
+
+
 AnyLine = (
     PageLine
     | RejectedLine
@@ -280,6 +291,7 @@ AnyLine = (
     | CorrectionLine
     | PolicyLine
     | FirstLayoutLine
+    | BackfillLine
 )
 
 
@@ -414,7 +426,7 @@ def _batch_message(topic: str, records: Sequence[InputRecord], headers: Headers 
     return Message(topic, encode_batch(records), None, (*batch_headers(records, topic), *headers), partition=0)
 
 
-def _line(record: LogRecord) -> AnyLine:  # noqa: PLR0911 - one return for each kind
+def _line(record: LogRecord) -> AnyLine:  # noqa: C901, PLR0911 - one return for each kind
     match record:
         case RejectedRecord(source, problem):
             problem = problem[:MAX_PROBLEM_CHARS]
@@ -433,6 +445,8 @@ def _line(record: LogRecord) -> AnyLine:  # noqa: PLR0911 - one return for each 
             return _policy_line(record, policy)
         case LayoutRecord(layout):
             return FirstLayoutLine(VERSION, layout.slots, layout.window)
+        case BackfillRecord(source, name):
+            return BackfillLine(VERSION, source.topic, source.partition, name, source.offset)
         case PageRecord() | UnreadableRecord():
             raise ValueError(f"a {type(record).__name__} is never written in JSON")
 
@@ -460,7 +474,7 @@ def _keep_line(keep: Keep) -> KeepLine | None:
     return msgspec.convert(keep.to_dict(), KeepLine) if keep else None
 
 
-def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for each kind
+def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911, PLR0912 - one return for each kind
     match line:
         case PageLine():
             return _page_record(line)
@@ -487,6 +501,8 @@ def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for
             return _policy_record(line)
         case FirstLayoutLine():
             return LayoutRecord(IndexLayout(slots=line.slots, window=line.window))
+        case BackfillLine():
+            return BackfillRecord(_source(line), line.file)
 
 
 def _renumbered(record: LogRecord) -> LogRecord:
@@ -512,7 +528,7 @@ def _policy_record(line: PolicyLine) -> PolicyRecord:
     )
 
 
-def _source(line: PageLine | RejectedLine | ExpiredLine) -> Source:
+def _source(line: PageLine | RejectedLine | ExpiredLine | BackfillLine) -> Source:
     if not (0 <= line.offset < _END and 0 <= line.partition < 1 << 31):
         raise ValueError("its offset or partition is out of range")
     return Source(line.topic, line.partition, line.offset)

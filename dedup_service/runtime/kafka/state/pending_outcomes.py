@@ -4,18 +4,25 @@ Every process reads the whole log, but writing is split: the outputs of a record
 that has its partition of `pages` in the deciding group. An outcome is therefore pending until its page is
 read here and written, or until `dedup.offsets` shows that another process wrote it. Outcomes are kept
 small: a verdict is held as the bytes that will be written.
+
+Pages of files, from a backfill, are in no partition of `pages`. Their outcomes are in one pretended partition
+(`BACKFILLED`), at the sequences of their records in the log as offsets.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from dedup_service.core.decision.replica import Outcome
-from dedup_service.core.log_records import Source
+from dedup_service.core.log_records import Source, is_backfilled, is_reported
 from dedup_service.core.record_columns import RecordColumns
 from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 
-__all__ = ["PendingOutcome", "PendingOutcomes"]
+__all__ = ["BACKFILLED", "PendingOutcome", "PendingOutcomes"]
+
+BACKFILLED = ("backfill:", 0)
+"""Topic and partition of the outcomes of pages of files; no topic of Kafka has a colon in its name."""
 
 _NEAR = 64
 """Offsets that `next_after` looks up one by one."""
@@ -95,6 +102,9 @@ class PendingOutcomes:
 
     def wanted(self, records: RecordColumns) -> list[bool]:
         """Return of which input records `add` takes the outcome."""
+        if is_backfilled(records.topic):
+            written = self.written.get(BACKFILLED, 0) if is_reported(records.topic) else None
+            return [written is not None and sequence >= written for sequence in records.sequences.tolist()]
         if self._topic not in {None, records.topic}:
             return [False] * len(records)
         below = {number: self.written.get((records.topic, number), 0) for number in set(records.partitions)}
@@ -102,7 +112,13 @@ class PendingOutcomes:
         return [offset >= below[partition] for partition, offset in pairs]
 
     def add(self, outcome: Outcome) -> None:
-        """Add `outcome`, unless it is known to be written or belongs to another topic."""
+        """Add `outcome`, unless it is known to be written, belongs to another topic, or is not to be written."""
+        if is_backfilled(outcome.source.topic):
+            place = Source(*BACKFILLED, outcome.sequence)
+            wanted = is_reported(outcome.source.topic) and outcome.verdict is not None
+            if wanted and not self.is_written(place):
+                self._put(place, PendingOutcome.from_outcome(outcome))
+            return
         if self._topic in {None, outcome.source.topic} and not self.is_written(outcome.source):
             self._put(outcome.source, PendingOutcome.from_outcome(outcome))
 
@@ -141,6 +157,11 @@ class PendingOutcomes:
             for offset in sorted(offsets)
             if offset in waiting
         ]
+
+    def backfilled(self, most: int) -> list[tuple[Source, PendingOutcome]]:
+        """Return the first pending outcomes of pages of files, in the order of the log, at most `most`."""
+        waiting = self._waiting.get(BACKFILLED, {})  # in the order of the log, since they came in it
+        return [(Source(*BACKFILLED, sequence), outcome) for sequence, outcome in islice(waiting.items(), most)]
 
     def forget(self, source: Source, end: int | None = None) -> None:
         """Remove the outcome of a record that was just written, the next one of its partition; end: see there."""

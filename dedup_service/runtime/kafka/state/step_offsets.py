@@ -33,12 +33,25 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.headers import offset_headers
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["DECIDE", "FINGERPRINT", "Begins", "ReplayMark", "StepOffsets", "replay_message", "require_finished"]
+__all__ = [
+    "BACKFILL_DECIDED",
+    "DECIDE",
+    "FINGERPRINT",
+    "Begins",
+    "ReplayMark",
+    "StepOffsets",
+    "replay_message",
+    "require_finished",
+    "step_messages",
+]
 
 _LOG = logging.getLogger(__name__)
 
 FINGERPRINT, DECIDE = "fingerprint", "decide"
 """The names of the steps."""
+
+BACKFILL_DECIDED = "backfilled"
+"""The deciding step again: the sequence of the log below which all is written about pages of files."""
 
 Begins = tuple[int, ...] | None
 """Where each partition of `pages` began when the log did; those after them begin at 0. None: unknown."""
@@ -85,6 +98,15 @@ def replay_message(topics: Topics, mark: ReplayMark) -> Message:
     """Return the message that says how far the replay into `topics` is."""
     headers = offset_headers("replay", topics.offsets)
     return Message(topics.offsets, _encoder.encode(mark), _REPLAY_KEY, headers, partition=0)
+
+
+def step_messages(topics: Topics, step: str, offsets: Mapping[TopicPartition, int]) -> Iterator[Message]:
+    """Yield the messages that say that `step` has done the records of each partition below its offset."""
+    for (topic, partition), offset in offsets.items():
+        value = _encoder.encode(_OffsetLine(step, topic, partition, offset))
+        key = f"{step}/{partition}"
+        headers = offset_headers(f"{key}/{offset}", topics.offsets)
+        yield Message(topics.offsets, value, key.encode(), headers, partition=0)
 
 
 class StepOffsets:
@@ -134,9 +156,9 @@ class StepOffsets:
             if not records and time.monotonic() > deadline:
                 raise UnreachableError(f"{self._topics.offsets} gives no message within {timeout_s:g} s; try again")
 
-    def poll(self) -> None:
-        """Read what has arrived, without waiting."""
-        self._take(self._log().poll(0.0, _BATCH_RECORDS))
+    def poll(self, timeout_s: float = 0.0) -> None:
+        """Read what has arrived; wait for the first message until `timeout_s`."""
+        self._take(self._log().poll(timeout_s, _BATCH_RECORDS))
 
     def positions(self, step: str, committed: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int | None]:
         """Return where `step` continues in each partition of `committed`, the offsets of its consumer group.
@@ -165,11 +187,7 @@ class StepOffsets:
 
     def messages(self, step: str, offsets: Mapping[TopicPartition, int]) -> Iterator[Message]:
         """Yield the messages that say that `step` has done the records of each partition below its offset."""
-        for (topic, partition), offset in offsets.items():
-            value = _encoder.encode(_OffsetLine(step, topic, partition, offset))
-            key = f"{step}/{partition}"
-            headers = offset_headers(f"{key}/{offset}", self._topics.offsets)
-            yield Message(self._topics.offsets, value, key.encode(), headers, partition=0)
+        return step_messages(self._topics, step, offsets)
 
     def close(self) -> None:
         """Close the connection."""
@@ -185,12 +203,16 @@ class StepOffsets:
         for record in records:
             key, value = record.key, record.value or b""  # type: ignore[attr-defined] # the library has no types
             try:
-                if key == _REPLAY_KEY:
-                    self.replay = _mark_decoder.decode(value)
-                else:
-                    line = _offset_decoder.decode(value)
-                    partition = TopicPartition(line.topic, line.partition)
-                    before = self._offsets.get((line.step, partition), 0)
-                    self._offsets[line.step, partition] = max(before, line.offset)
+                self._take_one(key, value)
             except (ValueError, RecursionError, msgspec.MsgspecError) as error:
                 _LOG.warning("%s: a message is not an offset and is ignored: %s", self._topics.offsets, error)
+
+    def _take_one(self, key: bytes | None, value: bytes) -> None:
+        """Take a message; ValueError and its like if it is no offset."""
+        if key == _REPLAY_KEY:
+            self.replay = _mark_decoder.decode(value)
+            return
+        line = _offset_decoder.decode(value)
+        partition = TopicPartition(line.topic, line.partition)
+        before = self._offsets.get((line.step, partition), 0)
+        self._offsets[line.step, partition] = max(before, line.offset)

@@ -16,6 +16,8 @@ A page that is in the log and cannot be passed on, because retention deleted it 
 becomes a dead letter that says so. If a store should have had it, the same transaction appends its sequence to
 the log (`UnwrittenRecord`): every replica removes the entry, and the next copy is kept.
 
+Pages of files (`twinsieve backfill`) are in the log alone; `steps.backfilled` says what is written about them.
+
 Invariants: the outputs of a record are written only by the owner of its partition, in the transaction that
 commits its offset (docs/adr/0012 walks through every crash point). No more than `max_pending_outcomes` are
 pending. One thread uses the consumers and the producer.
@@ -50,13 +52,15 @@ from dedup_service.runtime.kafka.client.retry import pause_after
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_headers
 from dedup_service.runtime.kafka.messages.log_record import log_message, log_parts, records_in
-from dedup_service.runtime.kafka.messages.verdict import stats_value
+from dedup_service.runtime.kafka.messages.verdict import read_verdict, stats_value
 from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
 from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.pending_outcomes import BACKFILLED
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
-from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
+from dedup_service.runtime.kafka.state.step_offsets import BACKFILL_DECIDED, DECIDE, FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.backfilled import BackfilledPages
 from dedup_service.runtime.kafka.steps.background_commit import BackgroundCommit
 from dedup_service.runtime.kafka.steps.idle_offsets import IdleOffsets
 from dedup_service.runtime.kafka.steps.needed_pages import NeededPages
@@ -86,7 +90,8 @@ _STATS_S = 1.0
 class DecideSettings:
     """Limits of the step.
 
-    batch_records, batch_bytes: of a transaction. log_messages: read between two transactions; each has the records of
+    batch_records, batch_bytes: of a transaction, without the verdicts on pages of files, which are backfill_records at
+    most. log_messages: read between two transactions; each has the records of
     one append, or a part of them. sharded_messages: the same of a log with answers of shards.
     buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that
     wait for their pages, here or in the process that has their partition; from this number on the log is not
@@ -96,6 +101,7 @@ class DecideSettings:
 
     batch_records: int = 500
     batch_bytes: int = 8 << 20
+    backfill_records: int = 500
     log_messages: int = 2
     sharded_messages: int = 8
     buffer_records: int = 2_000
@@ -155,6 +161,8 @@ class DecideStep:
         all_pages = outputs is OutputMode.PAGES
         limits = self._settings.buffer_records, self._settings.buffer_bytes
         self._page_buffer = PageBuffer(topics.pages, *limits) if all_pages else NeededPages(topics.pages, *limits)
+        self._backfilled = BackfilledPages(restored.replica)
+        self._first = TopicPartition(topics.pages, 0)
         self._logged: dict[TopicPartition, int] = {}
         self._logged_end = 0
         self._idle_offsets = IdleOffsets()
@@ -231,7 +239,8 @@ class DecideStep:
     def _has_own_pending(self) -> bool:
         """Whether outcomes of our own partitions are pending."""
         mine = self._consumer.assigned
-        return any(TopicPartition(*key) in mine for key in self._pending_outcomes.partitions)
+        pending = self._pending_outcomes.partitions
+        return any((self._first if key == BACKFILLED else TopicPartition(*key)) in mine for key in pending)
 
     def turn(self, stop: threading.Event) -> int:
         """Read, decide, write, maintain the state; return the number of records written.
@@ -331,6 +340,7 @@ class DecideStep:
             for outcome in outcomes:
                 self._pending_outcomes.add(outcome)
         if messages:
+            self._backfilled.applied(parts)
             self._tail = tail_of(messages[-1].value)
             self._report_decided(outcomes)
             self._report_unreadable(parts)
@@ -382,18 +392,32 @@ class DecideStep:
         early = time.monotonic() < self._written_at + linger_s and len(ready) < self._settings.batch_records
         if early:
             return 0
-        passed = self._passed(due=bool(ready))
-        if not ready and not passed:
+        backfilled, decided_below = self._of_files()
+        passed = self._passed(due=bool(ready or decided_below))
+        if not ready and not passed and decided_below is None:
             return 0
         with self._timings.timed("outputs"):
-            batch = _Batch(self._topics, ready, self._forms)
+            batch = _Batch(self._topics, ready, self._forms, backfilled)
             offsets = {**passed, **batch.offsets}
             policies = [] if self._new_policy is None else [log_message(self._topics.fingerprints, self._new_policy)]
             messages = [*batch.messages, *policies, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
-        self._in_flight = _InFlight(batch, ready, offsets, self._new_policy, time.monotonic())
+            if decided_below is not None:
+                messages += self._offsets.messages(BACKFILL_DECIDED, {TopicPartition(*BACKFILLED): decided_below})
+                offsets.setdefault(self._first, self._idle_offsets.at(self._first))  # it fences
+        self._in_flight = _InFlight(batch, ready, offsets, self._new_policy, time.monotonic(), decided_below)
         group = self._consumer.group_metadata()
         self._commit.start(lambda: self._producer.commit(messages, offsets, group))
         return 0
+
+    def _of_files(self) -> tuple[list[Ready], int | None]:
+        """Return the verdicts on pages of files to write now, and the sequence below which all is written then.
+
+        Nothing if another process has partition 0, or that is known already.
+        """
+        if self._first not in self._consumer.assigned:
+            return [], None
+        ready = self._backfilled.ready(self._pending_outcomes, self._settings.backfill_records)
+        return ready, self._backfilled.decided_below(ready, self._pending_outcomes)
 
     def _finish(self, stop: threading.Event) -> int:
         """Wait for the end of the transaction that was begun; return how many records it had, 0 if it was lost."""
@@ -418,11 +442,14 @@ class DecideStep:
         self._page_buffer.done(ready)
         for item in ready:
             self._pending_outcomes.forget(item.source, item.end)
+        if in_flight.decided_below is not None:
+            self._pending_outcomes.written_below(*BACKFILLED, in_flight.decided_below)
         self._forms.clear()
         self._report_losses(in_flight.batch)
-        if ready:
-            self._report_batch(ready)
-        return len(ready)
+        written = [*ready, *in_flight.batch.backfilled]
+        if written:
+            self._report_batch(written)
+        return len(written)
 
     def _passed(self, *, due: bool) -> dict[TopicPartition, int]:
         """Return where partitions without anything to write are, if they have passed what is no record.
@@ -449,8 +476,7 @@ class DecideStep:
 
     def _stats(self) -> Iterator[Message]:
         """Yield a stats record if one is due; the owner of partition 0 writes it for all processes."""
-        first = TopicPartition(self._topics.pages, 0)
-        if time.monotonic() < self._stats_at or first not in self._consumer.assigned:
+        if time.monotonic() < self._stats_at or self._first not in self._consumer.assigned:
             return
         self._stats_at = time.monotonic() + _STATS_S
         value = stats_value(self._replica, self._local.instance, self._lag())
@@ -484,6 +510,8 @@ class DecideStep:
             self._pending_outcomes.written_below(topic, partition, written)
             self._page_buffer.begin(partition, self._pending_outcomes.written.get((topic, partition), 0))
             self._page_buffer.skip(partition, position)
+        if self._first in positions:
+            self._learn_of_backfills()
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Give partitions up, after the end of the transaction in flight: the next owner begins where it ended."""
@@ -533,6 +561,13 @@ class DecideStep:
         for partition, offset in self._offsets.of(DECIDE).items():
             if partition not in mine:
                 self._pending_outcomes.written_below(partition.topic, partition.partition, offset)
+        if self._first not in mine:
+            self._learn_of_backfills()
+
+    def _learn_of_backfills(self) -> None:
+        """Forget the outcomes of pages of files that are known to be written."""
+        for place, sequence in self._offsets.of(BACKFILL_DECIDED).items():
+            self._pending_outcomes.written_below(place.topic, place.partition, sequence)
 
     def _learn_what_is_logged(self) -> None:
         """Ask for the end of the log once all records of our partitions are in it up to where fingerprinting is."""
@@ -626,7 +661,8 @@ class DecideStep:
 class _InFlight:
     """A transaction that was begun and has not ended.
 
-    policy: a new one that it has for the log. began: monotonic seconds.
+    policy: a new one that it has for the log. began: monotonic seconds. decided_below: the sequence that it names for
+    pages of files, if it does.
     """
 
     batch: "_Batch"
@@ -634,16 +670,24 @@ class _InFlight:
     offsets: Mapping[TopicPartition, int]
     policy: PolicyRecord | None
     began: float
+    decided_below: int | None = None
 
 
 class _Batch:
     """The messages of one transaction, and what each is about.
 
     ready: what to write. forms: the form and the reason for records whose outputs a topic has refused.
-    losses: pages that are not passed on, by kind.
+    losses: pages that are not passed on, by kind. backfilled: verdicts to write on pages of files.
     """
 
-    def __init__(self, topics: Topics, ready: Sequence[Ready], forms: Mapping[Source, tuple[Form, str]]) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        ready: Sequence[Ready],
+        forms: Mapping[Source, tuple[Form, str]],
+        backfilled: Sequence[Ready] = (),
+    ) -> None:
+        self.backfilled = backfilled
         self.offsets = {TopicPartition(item.source.topic, item.source.partition): item.end for item in ready}
         self.messages: list[Message] = []
         self.losses: dict[str, list[Ready]] = {}
@@ -655,6 +699,10 @@ class _Batch:
             self._owners += [item] * len(outputs)
             if (loss := _loss(topics, item, outputs)) is not None:
                 self.losses.setdefault(loss, []).append(item)
+        for item in backfilled:  # they are in files: nothing is lost with a verdict that a topic refuses
+            outputs = _outputs(topics, item, *forms.get(item.source, (Form.PAGE, "")))
+            self.messages += outputs
+            self._owners += [item] * len(outputs)
         self.messages += self._log_records(topics)
 
     def owner_of(self, position: int) -> Ready | None:
@@ -682,7 +730,9 @@ _LOSSES = {
 def _outputs(topics: Topics, item: Ready, form: Form, reason: str) -> list[Message]:
     """Return the messages to write for an input record."""
     if not item.needs_page:
-        return [verdict_output(topics, item.source, item.outcome, form, reason)]
+        of_file = (item.source.topic, item.source.partition) == BACKFILLED
+        source = read_verdict(item.outcome.value)[1] if of_file else item.source
+        return [verdict_output(topics, source, item.outcome, form, reason)]
     if item.record is None:
         return [lost_output(topics, item.source, item.outcome)]
     return list(outputs_of(topics, item.record, item.outcome, form, reason))

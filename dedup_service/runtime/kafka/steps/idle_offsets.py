@@ -33,6 +33,10 @@ class IdleOffsets:
         """Whether the step has committed nothing for `IDLE_COMMIT_S`."""
         return self._clock() >= self._committed_at + IDLE_COMMIT_S
 
+    def at(self, partition: TopicPartition) -> int:
+        """Return the offset that was last committed for a partition, or where it began."""
+        return self._committed.get(partition, 0)
+
     def begin(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Take it that these partitions start, or start again, at their offsets."""
         self._committed.update(offsets)

@@ -10,6 +10,7 @@ import pytest
 
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import (
+    BackfillRecord,
     CorrectionRecord,
     ExpiredRecord,
     LayoutRecord,
@@ -88,7 +89,7 @@ def test_the_example_log_is_what_is_written() -> None:
     assert [encode(record) for record in records] == values
     kinds = [
         *(RejectedRecord, ExpiredRecord, UnwrittenRecord),
-        *(LayoutRecord, PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord),
+        *(LayoutRecord, PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord, BackfillRecord),
     ]
     assert list(map(type, records)) == kinds
     policy = records[4]

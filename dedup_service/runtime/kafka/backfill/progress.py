@@ -1,0 +1,131 @@
+"""How far a backfill is in each of its files: messages in `dedup.offsets`, written with the pages.
+
+A file has a number in its backfill, from 1; the backfill itself has the message of number 0, which says who runs it and
+what it writes. Key: `backfill/NAME/3`; the latest message of a key counts. Value, JSON, of which readers of steps'
+offsets understand the first five fields:
+
+    {"step":"backfill","topic":"backfill:2024:1f9a…","partition":3,"offset":120,"v":1,
+     "file":"/data/a.jsonl","last":"…","pages":118,"bad":2}
+
+The first `offset` records of the file are done. `last` identifies the last one of them: a file that has another record
+there is not the file that was begun.
+
+Invariant: whoever writes such a message holds the transactional id of the backfill, and has read this topic since.
+"""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Annotated
+
+import msgspec
+
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.messages.headers import offset_headers
+from dedup_service.runtime.kafka.state.step_offsets import StepOffsets
+from dedup_service.runtime.kafka.topics import Topics
+
+__all__ = ["BackfillProgress", "BackfillRun", "BackfilledFile", "digest_of"]
+
+_STEP = "backfill"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfilledFile:
+    """How far a backfill is in a file.
+
+    number: of the file in the backfill, from 1. records: that are done, `pages` and `bad` ones. last: digest of the
+    last of them, "" before any.
+    """
+
+    name: str
+    number: int
+    records: int = 0
+    last: str = ""
+    pages: int = 0
+    bad: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRun:
+    """Who runs a backfill, and what for. topic: of the sources of its pages. outputs: as the option of the command."""
+
+    topic: str
+    outputs: str
+    run: str
+
+
+class _FileLine(msgspec.Struct, frozen=True):
+    topic: str
+    partition: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    offset: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    step: str = _STEP
+    v: int = _VERSION
+    file: str = ""
+    last: str = ""
+    pages: int = 0
+    bad: int = 0
+    outputs: str = ""
+    run: str = ""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(_FileLine)
+
+
+def digest_of(identity: bytes) -> str:
+    """Return the digest of a record's identity.
+
+    >>> digest_of(b"a line")
+    'ca97eadb9df2da16'
+    """
+    return blake2b(identity, digest_size=8).hexdigest()
+
+
+class BackfillProgress(StepOffsets):
+    """The progress of the backfill `name`, as last read. run: None if there was none."""
+
+    def __init__(self, connection: Connection, topics: Topics, name: str) -> None:
+        super().__init__(connection, topics)
+        self._key = f"{_STEP}/{name}/"
+        self.run: BackfillRun | None = None
+        self.files: dict[str, BackfilledFile] = {}
+        self.next_number = 1
+        """Number of the next file that is begun."""
+
+    def run_message(self, run: BackfillRun) -> Message:
+        """Return the message that says that `run` goes on with the backfill."""
+        return self._message(_FileLine(run.topic, 0, 0, outputs=run.outputs, run=run.run))
+
+    def file_message(self, topic: str, file: BackfilledFile) -> Message:
+        """Return the message that says how far a file is."""
+        return self._message(
+            _FileLine(topic, file.number, file.records, file=file.name, last=file.last, pages=file.pages, bad=file.bad)
+        )
+
+    def note(self, file: BackfilledFile) -> None:
+        """Take it that the message about a file is committed."""
+        self.files[file.name] = file
+        self.next_number = max(self.next_number, file.number + 1)
+
+    def _message(self, line: _FileLine) -> Message:
+        key = f"{self._key}{line.partition}"
+        headers = offset_headers(f"{key}/{line.offset}", self._topics.offsets)
+        value = _encoder.encode(line)
+        return Message(self._topics.offsets, value, key.encode(), headers, partition=0)
+
+    def _take_one(self, key: bytes | None, value: bytes) -> None:
+        if key is None or not key.startswith(self._key.encode()):
+            super()._take_one(key, value)
+            return
+        line = _decoder.decode(value)
+        if line.partition == 0:
+            self.run = BackfillRun(line.topic, line.outputs, line.run)
+        else:
+            name, number, records = line.file, line.partition, line.offset
+            self.note(
+                BackfilledFile(
+                    name=name, number=number, records=records, last=line.last, pages=line.pages, bad=line.bad
+                )
+            )
