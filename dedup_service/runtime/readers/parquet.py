@@ -107,16 +107,18 @@ def shape_of(name: str) -> "tuple[pa.Schema, str]":
     ConfigurationError if the file cannot be read.
     """
     require_pyarrow(name)
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with opened(name) if is_address(name) else Path(name).open("rb") as stream:
             file = pq.ParquetFile(stream)
+            _ = file.schema_arrow.names  # an error of UTF-8, if they are none
             groups = file.metadata.num_row_groups and file.metadata.num_columns
             packed = file.metadata.row_group(0).column(0).compression.lower() if groups else "zstd"
             return file.schema_arrow, "none" if packed == "uncompressed" else packed
-    except (pa.ArrowException, OSError) as error:
+    except TwinsieveError:
+        raise
+    except Exception as error:
         raise ConfigurationError(f"the columns of {name} cannot be read: {_one_line(error)}") from error
 
 
@@ -136,16 +138,17 @@ def read_parquet(
     ConfigurationError if the file has no column for `url`, or none for the content.
     """
     require_pyarrow(name)
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     done = 0 if after is None else int(after.position)
     try:
         file = pq.ParquetFile(stream, buffer_size=BUFFER_BYTES)
-    except (pa.ArrowException, OSError) as error:
+        wanted = _wanted(file.schema_arrow, columns or Columns(), name)
+    except TwinsieveError:
+        raise
+    except Exception as error:  # also a name of a column that is no UTF-8
         yield BrokenInput("footer", f"the file cannot be read: {_one_line(error)}", Mark(done + 1, done, last=True))
         return
-    wanted = _wanted(file.schema_arrow, columns or Columns(), name)
     if count is not None:
         count(file.metadata.num_rows)
     first = 0

@@ -223,3 +223,13 @@ def test_two_columns_of_one_name_are_wrong_usage(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_arrays([URLS, TEXTS, TEXTS], ["url", "text", "text"]), path)
     with pytest.raises(ConfigurationError, match="two columns 'text'"):
         rows(path)
+
+
+def test_a_name_of_a_column_that_is_no_utf_8_is_a_broken_file(tmp_path: Path) -> None:
+    """It is one bad record, as any other damage of the footer."""
+    path = tmp_path / "pages.parquet"
+    pq.write_table(pa.table({"url": URLS, "text": TEXTS, "keywords": TEXTS}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"keywords", b"keyword\xb1"))
+    (record,) = rows(path)
+    assert isinstance(record, BrokenInput)
+    assert record.place == "footer"
