@@ -55,7 +55,8 @@ def test_killed_at_random_places_it_completes_its_outputs(cli: Cli, inputs: list
         code = f"{start}; import sys; from dedup_service.interfaces.cli.main import run; sys.exit(run(sys.argv[1:]))"
         target = _lines(out / "verdicts.jsonl") + chosen.randint(1, 500)
         process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and _lines(out / "verdicts.jsonl") < target:
+        note = tmp_path / "state" / resume.NOTE_FILE  # comes behind the lines
+        while process.poll() is None and not (note.exists() and _lines(out / "verdicts.jsonl") >= target):
             time.sleep(0.005)
         process.send_signal(number)
         assert ("going on behind record" in process.communicate()[1]) == (attempt > 0)
