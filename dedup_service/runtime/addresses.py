@@ -12,7 +12,7 @@ from dedup_service.core.errors import ConfigurationError, TwinsieveError
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-__all__ = ["AddressUnreachableError", "file_system", "is_address", "translated_errors"]
+__all__ = ["AddressUnreachableError", "file_system", "is_address", "on_this_machine", "translated_errors"]
 
 
 class AddressUnreachableError(TwinsieveError):
@@ -28,6 +28,15 @@ def is_address(name: str) -> bool:
     (True, False)
     """
     return "://" in name
+
+
+def on_this_machine(name: str) -> str:
+    """Return the path that an address `file://…` stands for; any other name as it is.
+
+    >>> on_this_machine("file:///crawl/monday.jsonl"), on_this_machine("s3://crawl/monday.jsonl")
+    ('/crawl/monday.jsonl', 's3://crawl/monday.jsonl')
+    """
+    return file_system(name)[1] if name.startswith(("file://", "local://")) else name
 
 
 def file_system(address: str, **options: Any) -> "tuple[AbstractFileSystem, str]":

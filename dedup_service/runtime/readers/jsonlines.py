@@ -288,7 +288,7 @@ def read_json_lines(
                 yield JsonLine(line.number, line.raw, line.cut, line.end, columns)
     except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
         problem = f"the file cannot be read from here on: {error}"
-        yield BrokenInput(f"line {number + 1}", problem, Mark(number + 1, end))
+        yield BrokenInput(f"line {number + 1}", problem, Mark(number + 1, end, last=True))
 
 
 def skip(stream: BinaryIO, count: int) -> None:

@@ -122,7 +122,9 @@ def open_source(
     options = options or InputOptions()
     kind = kind_of(name)
     with ExitStack() as stack:
-        if kind is InputKind.FOLDER:
+        if after is not None and after.last:
+            yield InputSource(name, kind, iter(()))
+        elif kind is InputKind.FOLDER:
             read = read_objects(name, options.url_prefix, above=above, after=after) if is_address(name) else None
             files = read or read_folder(Path(name), options.url_prefix, above=above, after=after)
             yield InputSource(name, kind, files)

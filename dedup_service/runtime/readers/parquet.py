@@ -6,6 +6,7 @@ bad record, and the next one is read.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from dedup_service.core.errors import ConfigurationError, RecordError
+from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE, record_too_large
 from dedup_service.core.text.encoding import decode_html
@@ -106,15 +107,18 @@ def shape_of(name: str) -> "tuple[pa.Schema, str]":
     ConfigurationError if the file cannot be read.
     """
     require_pyarrow(name)
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with opened(name) if is_address(name) else Path(name).open("rb") as stream:
             file = pq.ParquetFile(stream)
+            _ = file.schema_arrow.names  # an error of UTF-8, if they are none
             groups = file.metadata.num_row_groups and file.metadata.num_columns
-            return file.schema_arrow, file.metadata.row_group(0).column(0).compression.lower() if groups else "zstd"
-    except (pa.ArrowException, OSError) as error:
+            packed = file.metadata.row_group(0).column(0).compression.lower() if groups else "zstd"
+            return file.schema_arrow, "none" if packed == "uncompressed" else packed
+    except TwinsieveError:
+        raise
+    except Exception as error:
         raise ConfigurationError(f"the columns of {name} cannot be read: {_one_line(error)}") from error
 
 
@@ -134,17 +138,17 @@ def read_parquet(
     ConfigurationError if the file has no column for `url`, or none for the content.
     """
     require_pyarrow(name)
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     done = 0 if after is None else int(after.position)
     try:
         file = pq.ParquetFile(stream, buffer_size=BUFFER_BYTES)
-    except (pa.ArrowException, OSError) as error:
-        yield BrokenInput("footer", f"the file cannot be read: {_one_line(error)}", Mark(done + 1, done))
+        wanted = _wanted(file.schema_arrow, columns or Columns(), name)
+    except TwinsieveError:
+        raise
+    except Exception as error:  # also a name of a column that is no UTF-8
+        yield BrokenInput("footer", f"the file cannot be read: {_one_line(error)}", Mark(done + 1, done, last=True))
         return
-    chosen = columns or Columns()
-    wanted = _wanted(file.schema_arrow, chosen, name)
     if count is not None:
         count(file.metadata.num_rows)
     first = 0
@@ -152,8 +156,10 @@ def read_parquet(
         rows = file.metadata.row_group(group).num_rows
         if first + rows > done:
             try:
-                yield from _rows(file, group, first, max(done - first, 0), wanted, chosen, whole=whole)
-            except (pa.ArrowException, OSError, NotImplementedError, ValueError, OverflowError) as error:
+                yield from _rows(file, group, first, max(done - first, 0), wanted, whole=whole)
+            except TwinsieveError:
+                raise
+            except Exception as error:  # whatever a hostile file makes of pyarrow
                 place = f"row group {group + 1}"
                 problem = f"the file cannot be read there: {_one_line(error)}"
                 yield BrokenInput(place, problem, Mark(first + rows, first + rows))
@@ -161,23 +167,24 @@ def read_parquet(
 
 
 def _rows(
-    file: "pq.ParquetFile", group: int, first: int, skip: int, wanted: list[str], columns: Columns, *, whole: bool
+    file: "pq.ParquetFile", group: int, first: int, skip: int, wanted: dict[str, str], *, whole: bool
 ) -> Iterator[ParquetRow]:
     """Yield the rows of a row group. first: rows before it; skip: rows of it to leave out."""
     at, shape = 0, file.metadata.row_group(group)
     together = max(1, min(ROWS_TOGETHER, BYTES_TOGETHER * shape.num_rows // max(shape.total_byte_size, 1)))
-    for batch in file.iter_batches(together, row_groups=[group], columns=None if whole else wanted):
+    columns = None if whole else list(dict.fromkeys(wanted.values()))
+    for batch in file.iter_batches(together, row_groups=[group], columns=columns):
         if at + batch.num_rows > skip:
-            fields = {name: _values(batch.column(name)) for name in {one.partition(".")[0] for one in wanted}}
+            fields = {ours: _values(_column(batch, theirs)) for ours, theirs in wanted.items()}
             for row in range(max(skip - at, 0), batch.num_rows):
-                values = columns.pick({name: values[row] for name, values in fields.items()})
+                values = {ours: values[row] for ours, values in fields.items()}
                 origin = RowOrigin(batch, row, group) if whole else None
                 yield ParquetRow(first + at + row + 1, _json(values), origin)
         at += batch.num_rows
 
 
-def _wanted(schema: "pa.Schema", columns: Columns, name: str) -> list[str]:
-    """Return the columns of a file that are read; those of objects by their paths."""
+def _wanted(schema: "pa.Schema", columns: Columns, name: str) -> dict[str, str]:
+    """Return the columns of a file that are read, by our names; those of objects by their paths."""
     found = {ours: theirs for ours in COLUMNS if _has(schema, theirs := columns.of(ours))}
     missing = [ours for ours, theirs in columns.names if ours not in found]
     if missing or "url" not in found or not {"text", "html"} & set(found):
@@ -186,7 +193,10 @@ def _wanted(schema: "pa.Schema", columns: Columns, name: str) -> list[str]:
             f"{name} has no column {what!r}, it has {', '.join(schema.names)}: name them with --columns, as "
             "--columns text=content,url=address"
         )
-    return list(found.values())
+    twice = next((theirs for theirs in found.values() if schema.names.count(theirs) > 1), None)
+    if twice is not None:
+        raise ConfigurationError(f"{name} has two columns {twice!r}: rename one, or name others with --columns")
+    return found
 
 
 def _has(schema: "pa.Schema", name: str) -> bool:
@@ -202,19 +212,50 @@ def _has(schema: "pa.Schema", name: str) -> bool:
     return pa.types.is_struct(kind) and _has(pa.schema(list(kind)), rest)
 
 
+def _column(rows: "pa.RecordBatch", name: str) -> "pa.Array":
+    """Return the column of this name, or at this path through objects; null where an object is."""
+    if name in rows.schema.names:
+        return rows.column(name)
+    import pyarrow as pa
+
+    first, _, rest = name.partition(".")
+    objects = rows.column(first)
+    fields = [field.name for field in objects.type]
+    return _column(pa.RecordBatch.from_arrays(objects.flatten(), fields), rest)
+
+
 def _values(column: "pa.Array") -> list[Any]:
-    """Return values. Bytes of a text that are no UTF-8 are replaced; times that Python lacks are text."""
+    """Return values; those that Python cannot have one by one, so that they cost no other one."""
+    try:
+        return list(column.to_pylist())
+    except Exception:  # UnicodeDecodeError, ValueError, OverflowError, errors of time zones
+        return [_value(one) for one in column]
+
+
+def _value(scalar: Any) -> Any:
+    """Return a value. Bytes of a text that are no UTF-8 are replaced; times that Python lacks are text."""
+    import pyarrow as pa
+
+    with suppress(Exception):
+        return scalar.as_py()
+    if isinstance(scalar, pa.DictionaryScalar | pa.ExtensionScalar):
+        return _value(scalar.value)
+    if isinstance(scalar, pa.ListScalar):
+        return [_value(one) for one in scalar.values]
+    if isinstance(scalar, pa.StructScalar):
+        return {field.name: _value(scalar[at]) for at, field in enumerate(scalar.type)}
+    if isinstance(scalar, pa.BinaryScalar):
+        return scalar.as_buffer().to_pybytes().decode("utf-8", "replace")
+    return _time(scalar)
+
+
+def _time(scalar: Any) -> str:
     import pyarrow as pa
 
     try:
-        return list(column.to_pylist())
-    except ValueError:  # UnicodeDecodeError, too
-        if pa.types.is_temporal(column.type):
-            return list(column.cast(pa.string()).to_pylist())
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            raise
-    raw = column.cast(pa.large_binary()).to_pylist()
-    return [None if value is None else value.decode("utf-8", "replace") for value in raw]
+        return str(scalar.cast(pa.string()).as_py())
+    except pa.ArrowException:  # of an unknown time zone
+        return str(scalar.value)
 
 
 def _json(values: dict[str, Any]) -> bytes:
@@ -229,10 +270,12 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return decode_html(value[: MAX_PAGE_SIZE + 1]).text if name == "html" else value.decode("utf-8", "replace")
     if isinstance(value, list):
-        return [_plain("", one) for one in value]
+        return [_plain("", one) for one in value if one is not None]
     if isinstance(value, date):  # and datetime
         return value.isoformat()
-    return value if isinstance(value, dict) else str(value)
+    if isinstance(value, dict):  # a wrong type
+        return {name: _plain("", one) for name, one in value.items()}
+    return str(value)
 
 
 def _one_line(error: BaseException) -> str:

@@ -30,11 +30,12 @@ class Mark:
     """Where reading goes on behind a record: its number, and a position that its reader understands.
 
     The position of lines is a byte of the unpacked file, that of WARC records a byte of the file, of Parquet a row, of
-    HTML files a relative path.
+    HTML files a relative path. last: nothing comes behind it, whatever is there.
     """
 
     number: int
     position: int | str
+    last: bool = False
 
 
 class Record(Protocol):

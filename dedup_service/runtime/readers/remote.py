@@ -46,6 +46,10 @@ def name_of(name: str) -> str:
     return urlsplit(name).path if name.startswith(("http://", "https://")) else name
 
 
+_VERSIONS = ("ETag", "etag", "mtime", "LastModified", "Last-Modified", "last_modified", "Content-MD5", "Digest")
+"""What storages call it."""
+
+
 def look(address: str) -> Found:
     """Return what is at an address. ConfigurationError if there is nothing; AddressUnreachableError."""
     files, path = file_system(address)
@@ -58,7 +62,7 @@ def look(address: str) -> Found:
                 raise error.__cause__ from None
         raise ConfigurationError(f"there is nothing at {address}: give the address of a file or folder") from None
     size = info.get("size")
-    version = next((str(info[key]) for key in ("ETag", "etag", "mtime", "LastModified") if info.get(key)), "")
+    version = next((str(info[key]) for key in _VERSIONS if info.get(key)), "")
     return Found(info.get("type") == "directory", None if size is None else int(size), version)
 
 

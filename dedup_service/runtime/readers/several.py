@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.addresses import AddressUnreachableError, is_address
+from dedup_service.runtime.addresses import AddressUnreachableError, is_address, on_this_machine
 from dedup_service.runtime.readers.open import InputKind, InputOptions, InputSource, found_at, kind_of, open_source
 from dedup_service.runtime.readers.record import BrokenInput, Mark, NamedRecord, Record
 from dedup_service.runtime.readers.remote import matching
@@ -24,12 +24,12 @@ __all__ = ["expanded", "folders_by_name", "open_sources"]
 def expanded(names: Sequence[str]) -> list[str]:
     """Return the inputs that names and patterns stand for, in order; those of a pattern by name.
 
-    A name of which there is a file is no pattern. Raises ConfigurationError for a pattern that nothing matches, and for
-    an input that would be read twice: named twice, or a folder inside another one.
+    A name of which there is a file is no pattern; `file://…` becomes a path. Raises ConfigurationError for a pattern
+    that nothing matches, and for an input that would be read twice: named twice, or a folder inside another one.
     """
     found: list[str] = []
     for name in names:
-        matches = _matches(name)
+        matches = _matches(on_this_machine(name))
         if not matches:
             raise ConfigurationError(f"no file or folder matches {name!r}")
         found += matches
@@ -106,6 +106,8 @@ def open_sources(
     Raises ConfigurationError if one of them cannot be opened.
     """
     first, mark = (0, None) if after is None else after
+    if mark is not None and mark.last and len(names) > 1:
+        first, mark = first + 1, None
     if len(names) == 1:
         with open_source(names[0], options, after=mark) as source:
             yield source
@@ -144,12 +146,13 @@ class _Several:
                             last = record.mark
                         yield None if record is None else NamedRecord(source.name, record)
             except (OSError, ConfigurationError, AddressUnreachableError) as error:  # it was there before
+                self._current, self._at = None, at + 1
                 problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
                 number = last.number + 1
                 broken = BrokenInput(
                     f"record {number}",
                     f"the input cannot be read from here on: {problem}",
-                    replace(last, number=number),
+                    replace(last, number=number, last=True),
                 )
                 yield NamedRecord(name, broken)
             self._current, self._at, after = None, at + 1, None

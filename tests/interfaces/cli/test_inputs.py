@@ -138,8 +138,9 @@ def test_a_url_prefix(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
-    """It is drawn on stderr; standard output has only verdicts."""
-    path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(600)])
+    """It is drawn on stderr, with a name that looks like markup; standard output has only verdicts."""
+    (tmp_path / "old[").mkdir()
+    path = write_lines(tmp_path / "old[" / "pages].jsonl", [page(number) for number in range(600)])
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", str(path)]
     process = subprocess.Popen(
@@ -160,7 +161,7 @@ def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
     os.close(ours)
     assert process.returncode == 0
     assert len([json.loads(line) for line in out.splitlines()]) == 600
-    assert "pages.jsonl" in shown.decode()
+    assert "pages]" in shown.decode()
     assert "600 pages" in shown.decode()
 
 
@@ -288,6 +289,12 @@ def test_several_folders_keep_their_names(cli: Cli, tmp_path: Path) -> None:
         (["one.jsonl", "--state", "a", "-o", "a/journal.sqlite"], "is in the state folder"),
         (["one.jsonl", "--state", "a", "--errors", "a/../a/site/new"], "is in the state folder"),
         (["a/site", "--state", "a"], "FILE 'a/site' is in the state folder"),
+        (["file://{here}/one.jsonl", "-o", "one.jsonl"], "are the same file"),
+        (["file://{here}/*.jsonl", "--kept", "two.jsonl"], "are the same file"),
+        (["one.jsonl", "file://{here}/one.jsonl"], "is named twice"),
+        (["one.jsonl", "-o", "file://{here}/new.jsonl"], "is an address"),
+        (["a/site", "--kept", "s3://bucket/kept"], "is an address"),
+        (["one.jsonl", "--base", "file://{here}/a", "-o", "a/new"], "is in the state folder"),
     ],
 )
 def test_wrong_inputs_are_refused_before_any_is_read(
@@ -299,7 +306,7 @@ def test_wrong_inputs_are_refused_before_any_is_read(
         write_lines(tmp_path / f"{name}.jsonl", [page(1)])
     for folder in ("a/site", "b/site"):
         (tmp_path / folder).mkdir(parents=True)
-    ran = cli("filter", *names)
+    ran = cli("filter", *(name.format(here=tmp_path) for name in names))
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
 

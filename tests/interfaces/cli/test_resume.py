@@ -3,10 +3,12 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,7 +55,8 @@ def test_killed_at_random_places_it_completes_its_outputs(cli: Cli, inputs: list
         code = f"{start}; import sys; from dedup_service.interfaces.cli.main import run; sys.exit(run(sys.argv[1:]))"
         target = _lines(out / "verdicts.jsonl") + chosen.randint(1, 500)
         process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and _lines(out / "verdicts.jsonl") < target:
+        note = tmp_path / "state" / resume.NOTE_FILE  # comes behind the lines
+        while process.poll() is None and not (note.exists() and _lines(out / "verdicts.jsonl") >= target):
             time.sleep(0.005)
         process.send_signal(number)
         assert ("going on behind record" in process.communicate()[1]) == (attempt > 0)
@@ -136,3 +139,147 @@ def test_a_damaged_note_is_no_note(interrupted: list[str], tmp_path: Path, cli: 
     ran = cli(*interrupted)
     assert "going on" not in ran.err
     assert ran.code == 3
+
+
+def edited_note(state: Path, **values: object) -> None:
+    """Change values of a note."""
+    path = state / resume.NOTE_FILE
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | values))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"at": 7},
+        {"at": -1},
+        {"number": -5},
+        {"position": -5},
+        {"sizes": {"--output": -1}},
+        {"summary": {}},
+        {"summary": {"verdicts": [], "guards": {}, "claim_refused": 0, "bad_records": 0}},
+        {"seen": []},
+        {"ends": {}},
+    ],
+)
+def test_a_note_that_no_run_wrote_is_no_note(
+    values: dict[str, object], interrupted: list[str], tmp_path: Path, cli: Cli
+) -> None:
+    """A place beyond the inputs and sizes below zero end no run: all is read again."""
+    edited_note(tmp_path / "state", **values)
+    ran = cli(*interrupted)
+    assert "going on" not in ran.err
+    assert ran.code == 3
+
+
+def test_outputs_that_another_run_wrote_are_written_anew(
+    interrupted: list[str], inputs: list[Path], tmp_path: Path, cli: Cli
+) -> None:
+    """A longer file of the same name is not cut and continued."""
+    out = tmp_path / "out"
+    (out / "verdicts.jsonl").write_bytes(b"{}\n" * 300_000)
+    assert "going on" not in cli(*interrupted).err
+    (tmp_path / "whole").mkdir()
+    cli(*command(inputs[:2], tmp_path / "whole", tmp_path / "state"))
+    assert written(out) == written(tmp_path / "whole")
+
+
+def test_a_note_without_its_state_is_no_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
+    """Who removes the journal and the pages begins anew: pages before the note would not be known."""
+    for path in list((tmp_path / "state").rglob("*")):
+        if path.is_file() and path.name != resume.NOTE_FILE:
+            path.unlink()
+    assert "going on" not in cli(*interrupted).err
+
+
+def test_the_run_of_another_command_removes_the_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
+    """It may have written the same outputs, even if it cannot go on itself."""
+    cli("filter", tmp_path / "in" / "pages.jsonl", "--state", tmp_path / "state", "--processes", "1")
+    assert not (tmp_path / "state" / resume.NOTE_FILE).exists()
+
+
+def stopped_in_the_middle(cli: Cli, patch: pytest.MonkeyPatch, *arguments: object, batches: int = 2) -> None:
+    """Run a command, whose process is as good as killed behind a note."""
+    note, left = resume.ProgressNotes.note, [batches]
+
+    def last(self: resume.ProgressNotes, sync: Callable[[], None]) -> None:
+        if left[0]:
+            note(self, sync)
+        left[0] -= 1
+        if left[0] <= 0:
+            raise OSError(28, "No space left on device")
+
+    with patch.context() as patched:
+        patched.setattr(resume, "EVERY_S", 0.0)
+        patched.setattr(resume.ProgressNotes, "note", last)
+        assert cli(*arguments).code == 1
+
+
+@pytest.mark.parametrize("change", ["removed", "emptied", "none"])
+def test_a_folder_of_kept_pages_that_is_gone_is_written_anew(
+    change: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages before the note are not lost with it."""
+    pages = [page(number, article(number, 30)) for number in range(1100)]
+    mirror, kept = write_sample(tmp_path, "folder", pages), tmp_path / "kept"
+    arguments = ("filter", mirror, "-o", tmp_path / "v.jsonl", "--kept", kept, "--state", tmp_path / "state")
+    stopped_in_the_middle(cli, monkeypatch, *arguments, batches=1)
+    if change != "none":
+        shutil.rmtree(kept)
+    if change == "emptied":
+        kept.mkdir()
+    ran = cli(*arguments, "--processes", "1")
+    assert ("going on" in ran.err) == (change == "none")
+    assert len(list(kept.rglob("*.html"))) == 1100
+
+
+def test_a_broken_end_is_counted_once(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interruption behind the bad record of a damaged file does not report it again."""
+    first = write_lines(tmp_path / "a.jsonl", [page(number) for number in range(511)])
+    broken = tmp_path / "b.parquet"
+    broken.write_bytes(b"PAR1 is no Parquet")
+    last = write_lines(tmp_path / "c.jsonl", [page(number) for number in range(600, 700)])
+    errors = tmp_path / "errors.jsonl"
+    arguments = ("filter", first, broken, last, "-o", tmp_path / "v.jsonl", "--errors", errors)
+    stopped_in_the_middle(cli, monkeypatch, *arguments, "--state", tmp_path / "state", batches=1)
+    ran = cli(*arguments, "--state", tmp_path / "state", "--json")
+    assert "going on behind record 1 of" in ran.err
+    assert json.loads(ran.err.splitlines()[-1])["bad_records"] == 1
+    assert len(errors.read_bytes().splitlines()) == 1
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_an_input_that_goes_while_it_is_read_ends_no_run(
+    gone: int, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is open is read to its end, the next one is a bad record, and both are noted."""
+    monkeypatch.setattr(resume, "EVERY_S", 0.0)
+    pages = [page(number, article(number, 30)) for number in range(2000)]
+    inputs = [write_lines(tmp_path / f"{n}.jsonl", pages[n::2]) for n in range(2)]
+    note = resume.ProgressNotes.note
+
+    def and_remove(self: resume.ProgressNotes, sync: Callable[[], None]) -> None:
+        inputs[gone].unlink(missing_ok=True)
+        note(self, sync)
+
+    monkeypatch.setattr(resume.ProgressNotes, "note", and_remove)
+    out = tmp_path / "v.jsonl"
+    ran = cli("filter", *inputs, "-o", out, "--state", tmp_path / "state", "--processes", "1")
+    assert ran.code in (0, 3)
+    assert _lines(out) >= 1000
+
+
+def test_a_pipe_is_read_from_its_start(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can know whether another pipe of the same name has the same lines."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    arguments = ("filter", pipe, "-o", tmp_path / "v.jsonl", "--state", tmp_path / "state", "--processes", "1")
+    for first, number in ((0, 1), (1000, 0)):
+        lines = write_lines(tmp_path / "lines", [page(first + n, article(first + n, 30)) for n in range(600)])
+        copying = subprocess.Popen(["sh", "-c", 'cat "$1" > "$2"', "sh", str(lines), str(pipe)])
+        if number:
+            stopped_in_the_middle(cli, monkeypatch, *arguments, batches=1)
+        else:
+            ran = cli(*arguments)
+            assert "going on" not in ran.err
+        copying.wait()
+    assert _lines(tmp_path / "v.jsonl") == 600

@@ -182,3 +182,54 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'twinsieve\[parquet\]'"):
         rows(path)
+
+
+NO_TEXT = pa.array([b"a\xff", b"ok"], pa.binary()).view(pa.string())
+URLS = pa.array(["https://a.example/1", "https://a.example/2"])
+TEXTS = pa.array(["one", "two"])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    ("column", "values", "named", "read"),
+    [
+        ("keywords", pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), NO_TEXT), None, ["a\ufffd"]),
+        ("title", pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), NO_TEXT), None, "a\ufffd"),
+        ("m", pa.StructArray.from_arrays([NO_TEXT, TEXTS], ["a", "b"]), "title=m.a", "a\ufffd"),
+        ("m", pa.StructArray.from_arrays([NO_TEXT, TEXTS], ["a", "b"]), "title=m.b", "one"),
+        ("date", pa.array([2**62, 1], pa.timestamp("us")), None, "<value out of range: 4611686018427387904>"),
+        ("date", pa.array([5, 1], pa.timestamp("us", "Mars/Phobos")), None, "5"),
+        ("doc.title", TEXTS, "title=doc.title", "one"),
+        ("keywords", pa.array([["a", None], None]), None, ["a"]),
+    ],
+    ids=["list", "dictionary", "object", "beside it", "far time", "unknown zone", "points", "null in a list"],
+)
+def test_a_value_costs_no_other_row(
+    tmp_path: Path, whole: bool, column: str, values: pa.Array, named: str | None, read: Any
+) -> None:
+    """Wrong UTF-8 inside of lists and objects, and times that Python lacks, are read, whether rows are kept or not."""
+    path = tmp_path / "pages.parquet"
+    pq.write_table(pa.table({"url": URLS, "text": TEXTS, column: values}), path)
+    columns = Columns.parse(named) if named else None
+    found = list(read_parquet(str(path), "pages.parquet", columns, whole=whole))
+    assert len(found) == 2
+    ours = named.partition("=")[0] if named else column
+    assert json.loads(found[0].raw)[ours] == read
+
+
+def test_two_columns_of_one_name_are_wrong_usage(tmp_path: Path) -> None:
+    """Which of them is meant cannot be known."""
+    path = tmp_path / "pages.parquet"
+    pq.write_table(pa.Table.from_arrays([URLS, TEXTS, TEXTS], ["url", "text", "text"]), path)
+    with pytest.raises(ConfigurationError, match="two columns 'text'"):
+        rows(path)
+
+
+def test_a_name_of_a_column_that_is_no_utf_8_is_a_broken_file(tmp_path: Path) -> None:
+    """It is one bad record, as any other damage of the footer."""
+    path = tmp_path / "pages.parquet"
+    pq.write_table(pa.table({"url": URLS, "text": TEXTS, "keywords": TEXTS}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"keywords", b"keyword\xb1"))
+    (record,) = rows(path)
+    assert isinstance(record, BrokenInput)
+    assert record.place == "footer"

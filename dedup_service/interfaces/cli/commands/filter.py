@@ -30,14 +30,20 @@ from dedup_service.interfaces.cli.support.options import (
     space_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct, check_outside
+from dedup_service.interfaces.cli.support.outputs import (
+    BadRecords,
+    OutputFile,
+    check_distinct,
+    check_local,
+    check_outside,
+)
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord, run
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.resume import Progress, ProgressNotes
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.interfaces.cli.support.tables import VerdictTable
-from dedup_service.runtime.addresses import is_address
+from dedup_service.runtime.addresses import is_address, on_this_machine
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
 from dedup_service.runtime.readers import InputOptions, InputSource, Record, open_sources
@@ -302,7 +308,8 @@ def _notes(names: Sequence[str], options: dict[str, Any]) -> ProgressNotes:
     written = {f"--{name}": options[name] for name in ("output", "kept", "errors") if options[name]}
     append = "-" not in written.values() and all(map(appends, written.values())) and not options["revisits"]
     asked = {name: str(value) for name, value in options.items() if name not in _NOT_ASKED}
-    return ProgressNotes(Path(options["state"]) if options["state"] and append else None, names, asked, written)
+    folder = Path(options["state"]) if options["state"] else None
+    return ProgressNotes(folder, names, asked, written, notable=append)
 
 
 def _outputs(
@@ -335,7 +342,8 @@ def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
     if options["revisits"]:
         outputs["--revisits"] = index_name(options["kept"])
-    folders = [base for base in options["bases"] if not is_address(base)]
+    check_local(**outputs)
+    folders = [base for base in map(on_this_machine, options["bases"]) if not is_address(base)]
     for folder in (options["state"], *folders):
         check_outside(folder, **outputs)
     for source in sources:

@@ -19,6 +19,7 @@ import click
 import msgspec
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers import NamedRecord, Record
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "OutputError",
     "OutputFile",
     "check_distinct",
+    "check_local",
     "check_outside",
 ]
 
@@ -173,6 +175,13 @@ def check_distinct(**names: str | None) -> None:
         if place in seen and name != os.devnull:
             raise ConfigurationError(f"{seen[place]} and {option} are the same file, {name!r}: name two files")
         seen[place] = option
+
+
+def check_local(**names: str | None) -> None:
+    """Raise ConfigurationError if a file that is written has an address for a name."""
+    for option, name in names.items():
+        if name is not None and is_address(name):
+            raise ConfigurationError(f"{option} {name!r} is an address: name a file on this machine, and copy it there")
 
 
 def check_outside(state: str | None, **names: str | None) -> None:

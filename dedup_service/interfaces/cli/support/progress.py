@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.events import NullObserver, RestoreEvent
 from dedup_service.runtime.readers import InputSource
 
@@ -30,14 +31,14 @@ def progress(source: InputSource) -> Iterator[Advance]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(show_speed=False),
         TextColumn("{task.fields[pages]:,} pages, {task.fields[rate]:,.0f}/s"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(source.name, total=source.size_bytes, pages=0, rate=0.0)
+        task = bar.add_task(terminal_safe(source.name), total=source.size_bytes, pages=0, rate=0.0)
         pages, began = 0, time.monotonic()
 
         def advance(more_pages: int) -> None:

@@ -6,20 +6,23 @@ command cuts the outputs back to these sizes and reads on behind that record. Wh
 state, so it gets the same verdicts again.
 
 It begins with the first record, as if there were no note, if anything is different: the inputs, their sizes or times of
-change, an option, or outputs that are shorter than they were. A run that reached its end removes the note.
+change, an option, or what the outputs have. An input of which no change could be seen, as of a pipe, is read again; of
+a folder, the name counts. A run that reached its end removes the note, and so does one of another command.
 """
 
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import msgspec
 import xxhash
 
+from dedup_service.core.errors import TwinsieveError
 from dedup_service.interfaces.cli.support.summary import Summary
+from dedup_service.runtime.embedded.folder import JOURNAL_FILE
 from dedup_service.runtime.readers import Mark, NamedRecord, Record
 from dedup_service.runtime.readers.open import found_at
 
@@ -27,59 +30,82 @@ __all__ = ["Progress", "ProgressNotes"]
 
 NOTE_FILE = "progress.json"
 EVERY_S = 1.0
+END_BYTES = 4096
+"""Of an output, compared: another file of this name has other ones."""
+
+_Natural = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Counts(msgspec.Struct, frozen=True):
+    """What a summary goes on with."""
+
+    verdicts: dict[str, _Natural]
+    guards: dict[str, _Natural]
+    claim_refused: _Natural
+    bad_records: _Natural
 
 
 class Progress(msgspec.Struct, frozen=True):
     """A note. at: place of the current input among those of the command. sizes: of the outputs, by their options.
 
-    command: what the run was asked. seen: size and version of the inputs up to the current one. due: what the file of
-    kept records lacks before its next record.
+    command: what the run was asked. seen: size and version of the inputs up to the current one; None if no change of
+    one could be seen. ends: what the outputs have at these sizes, see `_end_of`. due: what the file of kept records
+    lacks before its next record. last: nothing comes behind the record in its input.
     """
 
     command: str
-    at: int
-    number: int
-    position: int | str
-    seen: list[tuple[int | None, str]]
-    sizes: dict[str, int]
+    at: _Natural
+    number: _Natural
+    position: _Natural | str
+    seen: list[tuple[int | None, str] | None]
+    sizes: dict[str, _Natural]
+    ends: dict[str, str]
     summary: dict[str, Any]
     due: bytes | None = None
+    last: bool = False
 
     @property
     def mark(self) -> Mark:
         """Where reading goes on."""
-        return Mark(self.number, self.position)
+        return Mark(self.number, self.position, self.last)
 
 
 class ProgressNotes:
-    """The note of one run. folder: its state folder; None notes nothing.
+    """The note of one run. folder: its state folder; None notes nothing, and neither does a run that is not `notable`.
 
     command: what the run is asked, in any values; another command does not go on from its notes.
     outputs: files that are appended to, and a folder of files, by their options. They are on the disk before a note is.
     """
 
     def __init__(
-        self, folder: Path | None, names: Sequence[str], command: Mapping[str, Any], outputs: Mapping[str, str]
+        self,
+        folder: Path | None,
+        names: Sequence[str],
+        command: Mapping[str, Any],
+        outputs: Mapping[str, str],
+        *,
+        notable: bool = True,
     ) -> None:
-        usable = folder is not None and "-" not in names
-        self._path = folder / NOTE_FILE if folder is not None and usable else None
+        self._folder = folder
+        self._path = None if folder is None or not notable or "-" in names else folder / NOTE_FILE
         self._names, self._outputs = names, dict(outputs)
         self._command = xxhash.xxh3_128_hexdigest(
             repr((list(names), sorted(command.items()), sorted(outputs.items()))).encode()
         )
-        self._seen: list[tuple[int | None, str]] = []
+        self._seen: list[tuple[int | None, str] | None] = []
         self._noted = time.monotonic()
         self._reached: tuple[Record, dict[str, int], dict[str, Any], bytes | None] | None = None
 
     def found(self) -> Progress | None:
         """Return the note of the same command, if what it says is still so; say on stderr what happens."""
-        if self._path is None or not self._path.exists():
+        if self._path is None or not self._path.exists() or not (self._path.parent / JOURNAL_FILE).exists():
             return None
         try:
             progress = msgspec.json.decode(self._path.read_bytes(), type=Progress)
-        except (OSError, msgspec.DecodeError):
+            msgspec.convert(progress.summary, _Counts)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        if progress.command != self._command:
+        if progress.command != self._command or not len(progress.seen) == progress.at + 1 <= len(self._names):
             return None
         problem = self._changed(progress)
         name, where = self._names[progress.at], f"record {progress.number:,}"
@@ -91,9 +117,9 @@ class ProgressNotes:
         return progress
 
     def begin(self) -> None:
-        """Remove an old note: the outputs begin anew."""
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        """Remove an old note, also of another command, which may have written the same outputs: they begin anew."""
+        if self._folder is not None:
+            (self._folder / NOTE_FILE).unlink(missing_ok=True)
 
     def reached(self, record: Record, summary: Summary, due: bytes | None, sync: Callable[[], None]) -> None:
         """Take note that all is decided and written up to `record`; write that down if the last time is long ago.
@@ -114,12 +140,13 @@ class ProgressNotes:
             return
         record, sizes, summary, due = self._reached
         at = self._names.index(record.source) if isinstance(record, NamedRecord) else 0
-        for name in self._names[len(self._seen) : at + 1]:
-            found = found_at(name)
-            self._seen.append((found.size_bytes, found.version))
+        self._seen += [_seen(name) for name in self._names[len(self._seen) : at + 1]]
         sync()
+        ends = {option: _end_of(Path(name), sizes.get(option, 0)) for option, name in self._outputs.items()}
         mark = record.mark
-        progress = Progress(self._command, at, mark.number, mark.position, self._seen, sizes, summary, due)
+        progress = Progress(
+            self._command, at, mark.number, mark.position, self._seen, sizes, ends, summary, due, mark.last
+        )
         _write(self._path, msgspec.json.encode(progress))
         self._noted = time.monotonic()
 
@@ -130,14 +157,40 @@ class ProgressNotes:
     def _changed(self, progress: Progress) -> str | None:
         """Return what is not as it was; None if the run can go on."""
         for name, seen in zip(self._names, progress.seen, strict=False):
-            found = found_at(name)
-            if (found.size_bytes, found.version) != seen:
-                return f"{name} has changed"
+            if seen is None or _seen(name) != seen:
+                return f"{name} may have changed" if seen is None else f"{name} has changed"
         for option, name in self._outputs.items():
-            size = progress.sizes.get(option)
-            if size is not None and (not Path(name).is_file() or Path(name).stat().st_size < size):
+            size, end = progress.sizes.get(option, 0), progress.ends.get(option, "")
+            if Path(name).is_file() and Path(name).stat().st_size < size:
                 return f"{option} {name} has become shorter"
+            if not end or _end_of(Path(name), size) != end:
+                return f"{option} {name} has changed"
         return None
+
+
+def _seen(name: str) -> tuple[int | None, str] | None:
+    """Return size and version of an input; None if no change of it could be seen, as of a pipe or what is gone."""
+    try:
+        found = found_at(name)
+    except TwinsieveError:
+        return None
+    return (found.size_bytes, found.version) if found.version or found.is_folder else None
+
+
+def _end_of(path: Path, size: int) -> str:
+    """Return what tells whether an output is still there; "" if nothing does.
+
+    Of a file its end, of a folder which one it is, with or without files. Pipes have passed on what was written.
+    """
+    if str(path) == os.devnull:
+        return os.devnull
+    if path.is_dir():
+        return f"{path.stat().st_ino} {any(path.iterdir())}"
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(size - END_BYTES, 0))
+        return xxhash.xxh3_128_hexdigest(file.read(min(size, END_BYTES)))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -10,10 +10,11 @@ from itertools import groupby
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.support.outputs import OutputError
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
+from dedup_service.runtime.addresses import AddressUnreachableError
 from dedup_service.runtime.readers import NamedRecord, Record
 from dedup_service.runtime.readers.jsonlines import values_of
 from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, require_pyarrow, shape_of
@@ -35,13 +36,15 @@ class TableFile:
     """A Parquet file of these columns. compression: as pyarrow names it."""
 
     def __init__(self, name: str, schema: "pa.Schema", compression: str = COMPRESSION) -> None:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         self._name, self.schema = name, schema
         self._parts: list[Any] = []
         self._rows = self._bytes = 0
         try:
-            self._writer = pq.ParquetWriter(name, schema, compression=compression)
+            self._sink = pa.OSFile(name, "wb")  # pyarrow would take some names for addresses
+            self._writer = pq.ParquetWriter(self._sink, schema, compression=compression)
         except OSError as error:
             raise ConfigurationError(f"cannot write {name!r}: {error.strerror or error}") from error
 
@@ -76,6 +79,7 @@ class TableFile:
         self.end_group()
         with self._errors():
             self._writer.close()
+            self._sink.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -169,9 +173,9 @@ class KeptRows:
 
     def __init__(self, name: str, sources: Sequence[str]) -> None:
         require_pyarrow(name)
-        schema, compression = shape_of(sources[0])
+        self._first, (schema, compression) = _first_shape(sources)
         self._file = TableFile(name, schema, compression)
-        self._first, self._group = sources[0], ("", -1)
+        self._group = "", -1
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append the rows of pages. ConfigurationError if an input has other columns."""
@@ -200,6 +204,18 @@ class KeptRows:
         self._file.close()
 
 
+def _first_shape(sources: Sequence[str]) -> "tuple[str, tuple[pa.Schema, str]]":
+    """Return the first input that can be read, and its shape. ConfigurationError if there is none."""
+    problem: TwinsieveError | None = None
+    for source in sources:
+        try:
+            return source, shape_of(source)
+        except (ConfigurationError, AddressUnreachableError) as error:  # then it is a bad record
+            problem = problem or error
+    assert problem is not None
+    raise problem
+
+
 def _origin_of(record: Record) -> tuple[str, RowOrigin]:
     """Return the input of a row, "" for the only one, and the row as it was read."""
     source, row = (record.source, record.record) if isinstance(record, NamedRecord) else ("", record)
@@ -210,5 +226,17 @@ def _origin_of(record: Record) -> tuple[str, RowOrigin]:
 
 def _taken(origins: Sequence[RowOrigin], schema: "pa.Schema") -> "pa.RecordBatch":
     """Return rows of one batch."""
-    batch = origins[0].batch.take([origin.at for origin in origins])
-    return batch.replace_schema_metadata(schema.metadata)
+    import pyarrow as pa
+
+    rows = [origin.at for origin in origins]
+    return pa.RecordBatch.from_arrays([_values(column, rows) for column in origins[0].batch.columns], schema=schema)
+
+
+def _values(column: "pa.Array", rows: Sequence[int]) -> "pa.Array":
+    """Return values of a column."""
+    import pyarrow as pa
+
+    try:
+        return column.take(pa.array(rows, pa.int64()))
+    except NotImplementedError:  # of views of texts, for instance
+        return pa.concat_arrays([column.slice(row, 1) for row in rows])

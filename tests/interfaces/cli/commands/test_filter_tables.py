@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import zstandard
 
 from tests.interfaces.cli.running import Cli, page, write_lines
@@ -121,3 +122,36 @@ def test_rows_go_to_no_file_of_another_name(cli: Cli, tmp_path: Path) -> None:
     ran = cli("filter", table(tmp_path / "a.parquet", PAGES), "--kept", tmp_path / "kept")
     assert ran.code == 2
     assert "name a file that ends with .jsonl or .parquet" in ran.err
+
+
+@pytest.mark.parametrize("kind", ["not packed", "views", "two of a name"])
+def test_rows_of_rare_tables_are_kept(cli: Cli, tmp_path: Path, kind: str) -> None:
+    """Tables that are not compressed, have views of texts, or other columns of one name."""
+    urls, texts = pa.array(["https://a.example/1", "https://a.example/2"]), pa.array(["one", "two"])
+    if kind == "views":
+        texts = texts.cast(pa.string_view())
+    more = [texts, texts] if kind == "two of a name" else []
+    rows = pa.Table.from_arrays([urls, texts, *more], ["url", "text", *("x" for _ in more)])
+    source, kept = tmp_path / "pages.parquet", tmp_path / "kept.parquet"
+    pq.write_table(rows, source, compression="none" if kind == "not packed" else "snappy")
+    assert cli("filter", source, "--kept", kept).code == 0
+    first, second = pq.ParquetFile(source), pq.ParquetFile(kept)
+    assert second.read().equals(first.read())
+    packed = [file.metadata.row_group(0).column(0).compression for file in (first, second)]
+    assert packed[0] == packed[1]
+
+
+def test_a_broken_table_before_others_is_a_bad_record(cli: Cli, tmp_path: Path) -> None:
+    """Kept rows have the columns of the first table that can be read."""
+    broken, kept = tmp_path / "a.parquet", tmp_path / "kept.parquet"
+    broken.write_bytes(b"PAR1 is no Parquet")
+    whole = table(tmp_path / "b.parquet", [page(1), page(2)])
+    assert cli("filter", broken, whole, "--kept", kept).code == 3
+    assert pq.read_table(kept).num_rows == 2
+
+
+def test_the_name_of_a_table_is_no_address(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name with a colon is a file here."""
+    monkeypatch.chdir(tmp_path)
+    assert cli("filter", write_lines(tmp_path / "a.jsonl", [page(1)]), "-o", "x:y.parquet").code == 0
+    assert pq.read_table(tmp_path / "x:y.parquet").num_rows == 1
