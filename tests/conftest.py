@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from s3fs import S3FileSystem
 
 from tests.s3_server import running_s3
 
@@ -34,6 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     """Start an S3 server on this machine, and let clients use it; return its address."""
+    from s3fs import S3FileSystem
+
     S3FileSystem.clear_instance_cache()  # those of a test before speak to its server
     with running_s3(tmp_path / "s3.log") as address:
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)

@@ -201,6 +201,7 @@ def test_of_two_at_once_the_later_one_goes_on_and_outputs_none_writes_nothing(
     assert "is of space" in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_a_replay_writes_no_verdict_that_was_not_wanted_and_leaves_none_to_be_written(
     broker: Broker, topics: Topics, serve: Callable[..., Serving], options: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -270,6 +271,7 @@ def test_outputs_all_publishes_each_page_once(
     await_records(broker, [topics.unique, topics.duplicate], len(good))
 
 
+@pytest.mark.long
 def test_a_log_with_shards_takes_them_too(
     broker: Broker, topics: Topics, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -137,19 +137,6 @@ def test_an_operator_may_do_what_operators_do(
         assert call(served, *command)[0] == 0
 
 
-@pytest.mark.parametrize("outputs", ["none", "verdicts", "all"])
-def test_a_backfiller_may_backfill(
-    lists: AccessLists, served: Topics, call: Call, tmp_path: Path, outputs: str
-) -> None:
-    """With the rights of that role alone; without one of them, the command says what to grant."""
-    rights, file = granted_to("backfiller", served.prefix), write_lines(tmp_path / "pages.jsonl", [page(9, article(9))])
-    command = "backfill", str(file), "--name", outputs, "--outputs", outputs, "--processes", "1", "--share", "1"
-    with allowed(lists, rights):
-        assert call(served, *command)[0] == 0
-    with allowed(lists, {grant for grant in rights if grant.kind != "TRANSACTIONAL_ID"}):
-        assert is_refused(call, served, [command])
-
-
 def test_replay_into_another_set(lists: AccessLists, served: Topics, call: Call) -> None:
     """The rights of operators and those for the new set."""
     new = Topics(f"{served.prefix}new.")
@@ -259,3 +246,16 @@ def test_settings_that_may_not_be_seen_are_not_called_wrong(lists: AccessLists, 
     topics = sorted(served.needed_for(OutputMode.VERDICTS))  # a retraction is passed on to no topic of pages
     assert f"DescribeConfigs on the topic {', '.join(topics)}: kafka-acls.sh --add" in said
     assert said.endswith(f"--operation DescribeConfigs {' '.join(f'--topic {topic}' for topic in topics)}\n")
+
+
+@pytest.mark.parametrize("outputs", ["none", "verdicts", "all"])
+def test_a_backfiller_may_backfill(
+    lists: AccessLists, served: Topics, call: Call, tmp_path: Path, outputs: str
+) -> None:
+    """With the rights of that role alone; without one of them, the command says what to grant."""
+    rights, file = granted_to("backfiller", served.prefix), write_lines(tmp_path / "pages.jsonl", [page(9, article(9))])
+    command = "backfill", str(file), "--name", outputs, "--outputs", outputs, "--processes", "1", "--share", "1"
+    with allowed(lists, rights):
+        assert call(served, *command)[0] == 0
+    with allowed(lists, {grant for grant in rights if grant.kind != "TRANSACTIONAL_ID"}):
+        assert is_refused(call, served, [command])

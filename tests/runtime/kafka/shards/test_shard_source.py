@@ -102,7 +102,7 @@ def test_an_incomplete_copy_says_how_to_copy(half: Path, tmp_path: Path) -> None
         copy("1/4", tmp_path / "new", f"file://{tmp_path}/nothing")
 
 
-@pytest.mark.parametrize("module", ["fsspec", "fsspec.core", "s3fs"])
+@pytest.mark.parametrize("module", ["fsspec", "fsspec.core"])
 def test_without_the_extra_the_error_says_what_to_install(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +112,17 @@ def test_without_the_extra_the_error_says_what_to_install(
         copy("1/4", tmp_path / "new", "s3://bucket/shard")
     with pytest.raises(ConfigurationError, match="is no folder"):
         copy("1/4", tmp_path / "new", tmp_path / "none")
+
+
+def test_without_the_library_of_an_address_the_error_says_what_to_install(tmp_path: Path) -> None:
+    """As where fsspec alone is installed; in a process of its own, because fsspec remembers what it has loaded."""
+    code = (
+        "import sys; sys.modules['s3fs'] = None; from dedup_service.interfaces.cli.main import run; "
+        "sys.exit(run(['shard', 'copy', '--shard', '1/4', '--state', sys.argv[1], 's3://bucket/shard']))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "new")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "pip install 'twinsieve[s3]'" in done.stderr) == (2, True)
 
 
 def test_an_unknown_protocol_is_wrong_usage(tmp_path: Path) -> None:
