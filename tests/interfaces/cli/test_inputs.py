@@ -8,13 +8,20 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import brotli
 import pytest
+import zstandard
 
 from tests.interfaces.cli.running import Cli, article, page, write_lines
+
+
+def unpacked_frames(packed: bytes) -> bytes:
+    """Return what all frames of a .zst file have."""
+    return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True).read()
 
 
 def html(seed: int, frame: str = "article") -> bytes:
@@ -316,3 +323,37 @@ def test_a_name_with_the_characters_of_a_pattern_is_a_name(cli: Cli, tmp_path: P
     write_lines(tmp_path / "day[1].jsonl", [page(1)])
     write_lines(tmp_path / "day1.jsonl", [page(2), page(3)])
     assert len(cli("filter", tmp_path / "day[1].jsonl").lines) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-o", "verdicts.jsonl", "--kept", "kept"],
+        ["-o", "nowhere/verdicts.jsonl", "--kept", "kept.jsonl"],
+        ["-o", "verdicts.jsonl", "--kept", "kept.jsonl", "--errors", "nowhere/errors.jsonl"],
+    ],
+)
+def test_a_refused_run_leaves_the_outputs_of_an_earlier_one(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """One output that cannot be written empties no other."""
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "pages.jsonl", [page(1)])
+    (tmp_path / "site").mkdir()
+    for name in ("verdicts.jsonl", "kept.jsonl"):
+        (tmp_path / name).write_text("earlier\n", encoding="utf-8")
+    ran = cli("filter", "pages.jsonl", "site", *options)
+    assert ran.code == 2
+    assert [(tmp_path / name).read_text() for name in ("verdicts.jsonl", "kept.jsonl")] == ["earlier\n", "earlier\n"]
+
+
+@pytest.mark.parametrize(("ending", "unpacked"), [("gz", gzip.decompress), ("zst", unpacked_frames)])
+def test_outputs_are_packed_as_their_names_say(
+    cli: Cli, tmp_path: Path, ending: str, unpacked: Callable[[bytes], bytes]
+) -> None:
+    """Verdicts and bad records in a .gz or .zst file are what a plain file has."""
+    lines = write_lines(tmp_path / "pages.jsonl", [page(1), b"hello", page(1)])
+    plain, packed = ([tmp_path / f"{name}.jsonl{dot}" for name in ("verdicts", "errors")] for dot in ("", f".{ending}"))
+    for verdicts, errors in (plain, packed):
+        assert cli("filter", lines, "-o", verdicts, "--errors", errors).code == 3
+    assert [unpacked(file.read_bytes()) for file in packed] == [file.read_bytes() for file in plain]

@@ -36,6 +36,7 @@ from dedup_service.interfaces.cli.support.outputs import (
     check_distinct,
     check_local,
     check_outside,
+    check_writable,
 )
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord, run
 from dedup_service.interfaces.cli.support.progress import Advance, progress
@@ -322,16 +323,17 @@ def _outputs(
 ) -> Outputs:
     """Open the outputs, behind what an earlier run has written."""
     sizes, due = ({}, None) if earlier is None else (earlier.sizes, earlier.due)
-    output = options["output"]
-    lines = appends(output)
-    verdicts = VerdictFile(output, keep=sizes.get("--output", 0)) if lines else VerdictTable(output)
-    stack.callback(verdicts.close)
     kept = archive = None
     if options["revisits"]:
         archive = stack.enter_context(KeptArchive(options["kept"], source.kind))
     elif options["kept"]:
         kept = open_kept(options["kept"], source.kind, names, keep=sizes.get("--kept", 0), due=due)
-        stack.callback(kept.close)
+        stack.callback(kept.close)  # first: it may refuse the kind of input, and nothing is emptied yet
+    output = options["output"]
+    verdicts: VerdictOutput = (
+        VerdictFile(output, keep=sizes.get("--output", 0)) if appends(output) else VerdictTable(output)
+    )
+    stack.callback(verdicts.close)
     bad_records = BadRecords(source.name, options["errors"], keep=sizes.get("--errors", 0))
     stack.callback(bad_records.close)
     return Outputs(verdicts, kept, archive, bad_records, *counts)
@@ -343,6 +345,7 @@ def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     if options["revisits"]:
         outputs["--revisits"] = index_name(options["kept"])
     check_local(**outputs)
+    check_writable(**{"--output": options["output"], "--errors": options["errors"]})
     folders = [base for base in map(on_this_machine, options["bases"]) if not is_address(base)]
     for folder in (options["state"], *folders):
         check_outside(folder, **outputs)

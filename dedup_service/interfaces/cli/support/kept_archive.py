@@ -49,7 +49,7 @@ class KeptArchive:
         check_indexer()
         self._path, self._index = Path(name), Path(index)
         self._remove_index()
-        self._file = OutputFile(name)
+        self._file = OutputFile(name, packed=False)
         self._payloads = KeptPayloads()
         self.full = self.revisits = self.metadata = 0
 

@@ -6,19 +6,16 @@ what was extracted of them, under the keys that `filter` reads.
 """
 
 import ctypes
-import gzip
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
-import zstandard
-
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
-from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile
+from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile, gzipped
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.interfaces.cli.support.tables import KeptRows, PageTable
 from dedup_service.runtime.addresses import is_address
@@ -65,22 +62,20 @@ class KeptRecords:
     def __init__(
         self, name: str, separator: bytes, *, packed: bool = False, keep: int = 0, due: bytes | None = None
     ) -> None:
-        self._file = OutputFile(name, keep=keep)
-        self._pack = _packing(name) if separator == b"\n" else None
+        self._file = OutputFile(name, keep=keep, packed=separator == b"\n")
         self._separator, self._packed = separator, packed
         self.due = due
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append the records' bytes."""
-        parts = [part for one in kept for part in self._parts(one.record.raw)]
-        self._file.write(parts if self._pack is None or not parts else [self._pack(b"".join(parts))])
+        self._file.write([part for one in kept for part in self._parts(one.record.raw)])
 
     def _parts(self, raw: bytes) -> tuple[bytes, bytes]:
         """Return what is written for a record: before it, and of it."""
         before = self.due
         missing = b"" if raw.startswith(GZIP) or raw.endswith(self._separator) else self._separator
         if self._packed and not raw.startswith(GZIP):
-            raw, missing = _gzipped(raw + missing), b""
+            raw, missing = gzipped(raw + missing), b""
         self.due = missing
         return (b"", raw) if before is None else (before, raw.removeprefix(BYTE_ORDER_MARK))
 
@@ -99,13 +94,11 @@ class KeptLines:
     due: bytes | None = None
 
     def __init__(self, name: str, *, keep: int = 0) -> None:
-        self._file, self._pack = OutputFile(name, keep=keep), _packing(name)
+        self._file = OutputFile(name, keep=keep)
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append the pages."""
-        lines = b"".join(json_of(one.page) + b"\n" for one in kept)
-        if lines:
-            self._file.write([lines if self._pack is None else self._pack(lines)])
+        self._file.write([json_of(one.page) + b"\n" for one in kept])
 
     def sync(self) -> None:
         """Bring what was written to the disk."""
@@ -243,17 +236,3 @@ def appends(name: str) -> bool:
 
 def _lines(name: str) -> bool:
     return name.removesuffix(".gz").removesuffix(".zst").endswith(_LINES)
-
-
-def _packing(name: str) -> Callable[[bytes], bytes] | None:
-    """Return what packs lines for a file of this name: each batch alone, so that a file can be cut between them."""
-    if name.endswith(".gz"):
-        return _gzipped
-    if name.endswith(".zst"):
-        return zstandard.ZstdCompressor(write_checksum=True).compress
-    return None
-
-
-def _gzipped(content: bytes) -> bytes:
-    """Return a gzip member without a time: runs that are repeated write the same bytes."""
-    return gzip.compress(content, mtime=0)

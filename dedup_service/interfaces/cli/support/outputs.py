@@ -1,22 +1,25 @@
 """Files that a run writes: lines of verdicts, bad records; and checks of their names.
 
-Each file gets whole batches of records, or nothing of a batch.
+Each file gets whole batches of records, or nothing of a batch. A name that ends with `.gz` or `.zst` has them packed,
+each batch alone, so that a file can be cut between them.
 Invariant: after a failed write (disk full), a regular file ends where the last whole batch ended, so no
 line in it is incomplete.
 """
 
 import base64
 import fcntl
+import gzip
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import click
 import msgspec
+import zstandard
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.runtime.addresses import is_address
@@ -29,6 +32,8 @@ __all__ = [
     "check_distinct",
     "check_local",
     "check_outside",
+    "check_writable",
+    "gzipped",
 ]
 
 MAX_MESSAGES = 100
@@ -47,10 +52,12 @@ class OutputError(TwinsieveError):
 class OutputFile:
     """A file, or - for standard output, written batch by batch without a buffer.
 
-    keep: bytes of an earlier run that stay; the file is cut behind them.
+    keep: bytes of an earlier run that stay; the file is cut behind them. packed: pack what is written as the name says;
+    False if it is packed already.
     """
 
-    def __init__(self, name: str, *, keep: int = 0) -> None:
+    def __init__(self, name: str, *, keep: int = 0, packed: bool = True) -> None:
+        self._pack = _packing(name) if packed else None
         self._name = "standard output" if name == "-" else name
         self._owned = name != "-"
         self._descriptor = _create(name, keep) if self._owned else sys.stdout.fileno()
@@ -74,7 +81,8 @@ class OutputFile:
 
         Raises OutputError if the batch cannot be written, BrokenPipeError if the reader has closed the pipe.
         """
-        data = memoryview(b"".join(chunks))
+        joined = b"".join(chunks)
+        data = memoryview(joined if self._pack is None or not joined else self._pack(joined))
         start = self._end() if self._regular else 0
         try:
             while data:
@@ -99,6 +107,20 @@ class OutputFile:
         """Return the offset of the next byte: of a file opened by the shell with >>, always its end."""
         appends = fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & os.O_APPEND
         return os.fstat(self._descriptor).st_size if appends else os.lseek(self._descriptor, 0, os.SEEK_CUR)
+
+
+def gzipped(content: bytes) -> bytes:
+    """Return a gzip member without a time: runs that are repeated write the same bytes."""
+    return gzip.compress(content, mtime=0)
+
+
+def _packing(name: str) -> Callable[[bytes], bytes] | None:
+    """Return what packs the content of a file of this name."""
+    if name.endswith(".gz"):
+        return gzipped
+    if name.endswith(".zst"):
+        return zstandard.ZstdCompressor(write_checksum=True).compress
+    return None
 
 
 def _create(name: str, keep: int) -> int:
@@ -182,6 +204,18 @@ def check_local(**names: str | None) -> None:
     for option, name in names.items():
         if name is not None and is_address(name):
             raise ConfigurationError(f"{option} {name!r} is an address: name a file on this machine, and copy it there")
+
+
+def check_writable(**names: str | None) -> None:
+    """Raise ConfigurationError if a file cannot be written: before any of them is opened, which empties it."""
+    for option, name in names.items():
+        if name is None or name == "-":
+            continue
+        path = Path(name)
+        asked = path if path.exists() else path.parent
+        if not os.access(asked, os.W_OK):
+            why = "no permission to write" if asked.exists() else "there is no such folder"
+            raise ConfigurationError(f"cannot write {option} {name!r}: {asked}: {why}")
 
 
 def check_outside(state: str | None, **names: str | None) -> None:
