@@ -98,24 +98,26 @@ def folders_by_name(names: Sequence[str]) -> dict[str, str]:
 
 @contextmanager
 def open_sources(
-    names: Sequence[str], options: InputOptions | None = None, *, after: tuple[int, Mark] | None = None
+    names: Sequence[str],
+    options: InputOptions | None = None,
+    *,
+    first: int = 0,
+    after: Mapping[str, Mark] | None = None,
 ) -> Iterator[InputSource]:
     """Open inputs, which are read one after the other; see `open_source`. names: as `expanded` returns them.
 
-    after: begin behind a record: the place of its input among `names`, and its mark.
+    first: place of the input to begin with. after: begin an input behind a record, by its name.
     Raises ConfigurationError if one of them cannot be opened.
     """
-    first, mark = (0, None) if after is None else after
-    if mark is not None and mark.last and len(names) > 1:
-        first, mark = first + 1, None
+    after = after or {}
     if len(names) == 1:
-        with open_source(names[0], options, after=mark) as source:
+        with open_source(names[0], options, after=after.get(names[0])) as source:
             yield source
         return
     kinds = {kind_of(name) for name in names}
     tops = {path: f"{name}/" for name, path in folders_by_name(names).items()}
     several = _Several(names, tops, options, first)
-    with closing(several.records(mark)) as records:
+    with closing(several.records(after)) as records:
         kind = next(iter(kinds)) if len(kinds) == 1 else None
         yield InputSource(f"{len(names)} inputs", kind, records, several.size_bytes, several.read_bytes)
 
@@ -134,12 +136,13 @@ class _Several:
         current = 0 if self._current is None else self._current.read_bytes()
         return sum(size or 0 for size in self._sizes[: self._at]) + current
 
-    def records(self, after: Mark | None) -> Generator[Record | None, None, None]:
-        """Yield the records of all inputs from the first one on, of it those behind a mark."""
+    def records(self, after: Mapping[str, Mark]) -> Generator[Record | None, None, None]:
+        """Yield the records of all inputs from the first one on, of each those behind its mark."""
         for at in range(self._at, len(self._names)):
-            name, self._at, last = self._names[at], at, after or Mark(0, 0)
+            name, self._at = self._names[at], at
+            begin, last = after.get(name), after.get(name, Mark(0, 0))
             try:
-                with open_source(name, self._options, above=self._tops.get(name, ""), after=after) as source:
+                with open_source(name, self._options, above=self._tops.get(name, ""), after=begin) as source:
                     self._current = source
                     for record in source.records:
                         if record is not None:
@@ -155,4 +158,4 @@ class _Several:
                     replace(last, number=number, last=True),
                 )
                 yield NamedRecord(name, broken)
-            self._current, self._at, after = None, at + 1, None
+            self._current, self._at = None, at + 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import RecordError
-from dedup_service.runtime.readers import Extract, Record, open_source, open_sources
+from dedup_service.runtime.readers import Extract, NamedRecord, Record, open_source, open_sources
 from dedup_service.runtime.readers.record import BrokenInput
 from tests.runtime.readers.samples import KINDS, PAGES, write_sample
 
@@ -46,9 +46,21 @@ def test_several_inputs_go_on_in_the_middle_of_one(tmp_path: Path) -> None:
     for at in range(0, len(records), 5):
         record = records[at]
         place = names.index(getattr(record, "source"))  # noqa: B009 - of NamedRecord
-        with open_sources(names, after=(place, record.mark)) as source:
+        with open_sources(names, first=place, after={names[place]: record.mark}) as source:
             rest = [one for one in source.records if one is not None]
         assert [what(one) for one in rest] == [what(one) for one in records[at + 1 :]]
+
+
+def test_each_of_several_inputs_begins_behind_its_own_mark(tmp_path: Path) -> None:
+    """Those without a mark are read whole."""
+    names = [str(write_sample(tmp_path, kind)) for kind in KINDS]
+    with open_sources(names) as source:
+        records = [record for record in source.records if isinstance(record, NamedRecord)]
+    marks = {name: next(one for one in records if one.source == name).mark for name in names[::2]}
+    with open_sources(names, after=marks) as source:
+        rest = [one for one in source.records if one is not None]
+    wanted = [one for one in records if one.source not in marks or one.number > marks[one.source].number]
+    assert list(map(what, rest)) == list(map(what, wanted))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "folder"])

@@ -30,9 +30,10 @@ from dedup_service.interfaces.cli.support.outputs import BadRecords, check_disti
 from dedup_service.interfaces.cli.support.page_stream import PreparedBatch, prepared_batches
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
-from dedup_service.runtime.readers import InputOptions, NamedRecord, Record, open_sources
+from dedup_service.runtime.readers import InputKind, InputOptions, Mark, NamedRecord, Record, open_sources
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonLine, json_of
+from dedup_service.runtime.readers.open import kind_of
 from dedup_service.runtime.readers.record import BrokenInput
 from dedup_service.runtime.readers.several import expanded
 from dedup_service.runtime.resources import build_fingerprinter
@@ -134,20 +135,22 @@ def _run(names: Sequence[str], options: Mapping[str, Any], counts: _Counts, inte
         echo_compile_notice()
     counts.space = build_fingerprinter(space).space_id
     read = InputOptions(wait=interrupt.wait, url_prefix=options["url_prefix"], columns=options["columns"])
+    seekable = [name for name in names if kind_of(name) is not InputKind.FOLDER and name != "-"]
     with ExitStack() as stack:
-        source = stack.enter_context(open_sources(names, read))
         backfill = Backfill(connection, topics, options["name"], BackfillOutputs(options["outputs"]), counts.space)
         stack.callback(backfill.close)
         backfill.open(interrupt.event)
         if interrupt.stopped():
             return
+        marks = {name: mark for name in seekable if (mark := backfill.mark(_file_name(name))) is not None}
+        source = stack.enter_context(open_sources(names, read, after=marks))
         preparer = stack.enter_context(preparer_from(options, space, keep_text=options["outputs"] == ALL))
         watcher = stack.enter_context(DecidedWatcher(connection, topics, backfill.group))
         bad_records = BadRecords(source.name, options["errors"])
         stack.callback(bad_records.close)
         advance = stack.enter_context(progress(source))
         pace = Pace(options["share"], options["rate"])
-        files = _Files(names, source.name, backfill, counts, advance, published=options["outputs"] == ALL)
+        files = _Files(names, source.name, backfill, counts, advance, marks, published=options["outputs"] == ALL)
         writer = _Writer(backfill, pace, watcher, counts, interrupt, options)
         for batch in prepared_batches(files.left(source.records, interrupt), preparer, interrupt.stopped):
             bad = _bad(batch, published=options["outputs"] == ALL)
@@ -165,6 +168,7 @@ class _Files:
     """The files of the inputs by their names in the backfill, and their records that are not done.
 
     A name is a path without links, from the root, wherever the command was started; an address, or -, as it is.
+    marks: where reading begins, by the names of inputs; the records before are done.
     """
 
     def __init__(
@@ -174,6 +178,7 @@ class _Files:
         backfill: "Backfill",
         counts: _Counts,
         advance: Advance,
+        marks: Mapping[str, Mark],
         *,
         published: bool,
     ) -> None:
@@ -182,7 +187,8 @@ class _Files:
         if len(names) == 1:
             self._names[only] = _file_name(names[0])
         self._only, self._backfill, self._counts, self._advance = only, backfill, counts, advance
-        self._read: dict[str, int] = {}
+        self._read = {self._names[name]: mark.number for name, mark in marks.items()}
+        counts.already += sum(self._read.values())
 
     def left(self, records: Iterable[Record | None], interrupt: Interrupt) -> Iterator[Record | None]:
         """Yield the records that are not done, until a signal; the last one that is has to be the one that it was."""
@@ -220,13 +226,15 @@ class _Files:
             if page is None and _is_broken(record):
                 continue
             value = _value(record, page) if self._published and page is not None else None
-            items.append(BackfillItem(self._file(record), record.number, digest_of(record.identity), page, value))
+            ends = position if isinstance(position := record.mark.position, int) else None
+            digest = digest_of(record.identity)
+            items.append(BackfillItem(self._file(record), record.number, digest, page, value, ends))
         return items
 
     def shorter(self) -> list[str]:
         """Return what to say of files that have fewer records than were done of them."""
         return [
-            f"{file} has {read} records now, {done} of it were done before: it was cut"
+            f"{file} ends before record {done} now, up to which it was done: it was cut"
             for file, read in self._read.items()
             if read < (done := self._backfill.done(file))
         ]

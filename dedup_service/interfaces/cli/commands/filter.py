@@ -298,7 +298,9 @@ def _opened(
         columns=options["columns"],
         whole=bool(options["kept"]) and options["kept"].endswith(".parquet"),
     )
-    return open_sources(names, read, after=None if earlier is None else (earlier.at, earlier.mark))
+    if earlier is None:
+        return open_sources(names, read)
+    return open_sources(names, read, first=earlier.at, after={names[earlier.at]: earlier.mark})
 
 
 def _notes(names: Sequence[str], options: dict[str, Any]) -> ProgressNotes:

@@ -50,6 +50,7 @@ from dedup_service.runtime.kafka.messages.headers import page_headers, page_key
 from dedup_service.runtime.kafka.messages.log_head import read_head
 from dedup_service.runtime.kafka.messages.log_record import log_messages
 from dedup_service.runtime.kafka.topics import OutputMode, Topics, require_log
+from dedup_service.runtime.readers.record import Mark
 
 __all__ = ["Appended", "Backfill", "BackfillItem", "BackfillOutputs", "BackfillTakenOverError", "FileChangedError"]
 
@@ -87,7 +88,7 @@ class BackfillItem:
     """A record of a file.
 
     number: of the record, from 1. digest: of its identity. page: None for a bad record, which is only counted. value:
-    what is published, if pages are.
+    what is published, if pages are. ends: the position behind it, None where reading cannot go on at one.
     """
 
     file: str
@@ -95,6 +96,7 @@ class BackfillItem:
     digest: str
     page: PreparedPage | None
     value: bytes | None = None
+    ends: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,11 @@ class Backfill:
         """Return how many records of a file are done."""
         known = self._progress.files.get(file)
         return 0 if known is None else known.records
+
+    def mark(self, file: str) -> Mark | None:
+        """Return where the last record of a file that is done begins, None if that is not known."""
+        known = self._progress.files.get(file)
+        return None if known is None or known.begins is None else Mark(known.records - 1, known.begins)
 
     def check(self, file: str, digest: str) -> None:
         """Raise FileChangedError unless the last record of a file that is done has this digest."""
@@ -268,9 +275,12 @@ class Backfill:
                 file = BackfilledFile(name=item.file, number=number)
                 number += 1
             is_page = item.page is not None
+            before = file.ends if file.records else 0
             files[item.file] = replace(
                 file,
                 records=item.number,
+                begins=before if file.records == item.number - 1 and item.ends is not None else None,
+                ends=item.ends,
                 last=item.digest,
                 pages=file.pages + is_page,
                 bad=file.bad + (not is_page),

@@ -5,10 +5,11 @@ what it writes. Key: `backfill/NAME/3`; the latest message of a key counts. Valu
 offsets understand the first five fields:
 
     {"step":"backfill","topic":"backfill:2024:1f9a…","partition":3,"offset":120,"v":1,
-     "file":"/data/a.jsonl","last":"…","pages":118,"bad":2}
+     "file":"/data/a.jsonl","last":"…","pages":118,"bad":2,"begins":48210,"ends":48630}
 
 The first `offset` records of the file are done. `last` identifies the last one of them: a file that has another record
-there is not the file that was begun.
+there is not the file that was begun. It begins and ends at positions that the reader of the file understands (`Mark`),
+so a run that goes on need not read what is before it. Messages of earlier versions have no positions.
 
 Invariant: whoever writes such a message holds the transactional id of the backfill, and has read this topic since.
 """
@@ -36,7 +37,7 @@ class BackfilledFile:
     """How far a backfill is in a file.
 
     number: of the file in the backfill, from 1. records: that are done, `pages` and `bad` ones. last: digest of the
-    last of them, "" before any.
+    last of them, "" before any. begins, ends: positions of the last one in the file, None if they are not known.
     """
 
     name: str
@@ -45,6 +46,8 @@ class BackfilledFile:
     last: str = ""
     pages: int = 0
     bad: int = 0
+    begins: int | None = None
+    ends: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ class BackfillRun:
     topic: str
     outputs: str
     run: str
+
+
+_Position = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] | None
 
 
 class _FileLine(msgspec.Struct, frozen=True):
@@ -68,6 +74,8 @@ class _FileLine(msgspec.Struct, frozen=True):
     bad: int = 0
     outputs: str = ""
     run: str = ""
+    begins: _Position = None
+    ends: _Position = None
 
 
 _encoder = msgspec.json.Encoder()
@@ -101,7 +109,17 @@ class BackfillProgress(StepOffsets):
     def file_message(self, topic: str, file: BackfilledFile) -> Message:
         """Return the message that says how far a file is."""
         return self._message(
-            _FileLine(topic, file.number, file.records, file=file.name, last=file.last, pages=file.pages, bad=file.bad)
+            _FileLine(
+                topic,
+                file.number,
+                file.records,
+                file=file.name,
+                last=file.last,
+                pages=file.pages,
+                bad=file.bad,
+                begins=file.begins,
+                ends=file.ends,
+            )
         )
 
     def note(self, file: BackfilledFile) -> None:
@@ -123,9 +141,15 @@ class BackfillProgress(StepOffsets):
         if line.partition == 0:
             self.run = BackfillRun(line.topic, line.outputs, line.run)
         else:
-            name, number, records = line.file, line.partition, line.offset
             self.note(
                 BackfilledFile(
-                    name=name, number=number, records=records, last=line.last, pages=line.pages, bad=line.bad
+                    name=line.file,
+                    number=line.partition,
+                    records=line.offset,
+                    last=line.last,
+                    pages=line.pages,
+                    bad=line.bad,
+                    begins=line.begins,
+                    ends=line.ends,
                 )
             )

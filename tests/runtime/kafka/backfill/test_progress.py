@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.kafka.backfill.backfill import Backfill, BackfillOutputs
+from dedup_service.runtime.kafka.backfill.backfill import Backfill, BackfillItem, BackfillOutputs
 from dedup_service.runtime.kafka.backfill.progress import BackfilledFile, BackfillProgress, BackfillRun
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.readers import Mark
 
 NOWHERE = Connection("nowhere:1")
 RUN = BackfillRun("backfill:a:1f", "none", "r1")
@@ -32,7 +33,10 @@ def stored(message: Message) -> Stored:
 def test_files_and_the_run_are_read_as_they_were_written() -> None:
     """Each file has its key, so that compaction keeps the latest of each; backfills do not share any."""
     progress, other = (BackfillProgress(NOWHERE, Topics(), name) for name in ("a", "a.b"))
-    files = [BackfilledFile(name=f"/f{number}", number=number, records=number, last="1f", pages=1) for number in (1, 2)]
+    files = [
+        BackfilledFile(name="/f1", number=1, records=1, last="1f", pages=1, begins=0, ends=7),
+        BackfilledFile(name="/f2", number=2, records=2, last="1f", pages=1),
+    ]
     messages = [progress.run_message(RUN), *(progress.file_message(RUN.topic, file) for file in files)]
     assert len({message.key for message in messages}) == 3
     assert {message.partition for message in messages} == {0}
@@ -59,3 +63,30 @@ def test_a_name_that_no_transactional_id_can_have_is_refused(name: str) -> None:
     """The message says what is allowed."""
     with pytest.raises(ConfigurationError, match="use letters"):
         Backfill(NOWHERE, Topics(), name, BackfillOutputs.NONE, "space")
+
+
+def test_a_file_is_read_on_where_its_last_record_begins() -> None:
+    """After any batches; not where a position is missing, as of an earlier version or behind a record without one."""
+    backfill = Backfill(NOWHERE, Topics(), "a", BackfillOutputs.NONE, "space")
+
+    def done(number: int, ends: int | None) -> Mark | None:
+        items = [BackfillItem("/f", number, f"{number:02x}", None, ends=ends)]
+        backfill._progress.note(backfill._files_after(items)["/f"])
+        return backfill.mark("/f")
+
+    assert backfill.mark("/f") is None
+    assert done(1, 10) == Mark(0, 0)
+    assert done(2, 25) == Mark(1, 10)
+    assert done(4, 60) is None, "record 3 could not be read"
+    assert done(5, 75) == Mark(4, 60)
+    assert done(6, None) is None
+    assert done(7, 100) is None
+    assert done(8, 110) == Mark(7, 100)
+
+
+def test_messages_of_earlier_versions_have_no_positions() -> None:
+    """Their files are read from the start."""
+    progress = BackfillProgress(NOWHERE, Topics(), "a")
+    value = b'{"topic":"t","partition":1,"offset":9,"file":"/f","last":"1f","pages":9}'
+    progress._take([Stored(b"backfill/a/1", value)])
+    assert progress.files["/f"] == BackfilledFile(name="/f", number=1, records=9, last="1f", pages=9)
