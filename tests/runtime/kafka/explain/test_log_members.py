@@ -1,6 +1,7 @@
 """Groups of a service's log, against the entries of its replica after each record."""
 
 import random
+from dataclasses import replace
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.groups import GroupMember, Removal, canonical_policy, grouped
@@ -84,6 +85,15 @@ def test_every_page_is_in_the_group_of_the_entry_that_it_names() -> None:
         for sequence, (_, member) in found.items():
             is_retracted = retracted.get(member.canonical_url, -1) > sequence
             assert member.removed == (Removal.RETRACTION if is_retracted else removed.get(sequence))
+
+
+def test_members_have_what_the_log_says_of_their_publication() -> None:
+    """The day of the date, and the share of main text."""
+    record = page(0, 1, 1)
+    told = replace(record.prepared.page, date="2024年3月5日", text_percent=62)
+    record = replace(record, prepared=replace(record.prepared, page=told))
+    found = members_of([policy(), record, page(1, 2, 1)], random.Random(1))
+    assert [(member.date, member.text_percent) for _, member in found.values()] == [("2024-03-05", 62), (None, None)]
 
 
 def test_no_record_that_people_add_changes_another_group() -> None:
