@@ -102,6 +102,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     page, verdict = decided.prepared.page, decided.decision.verdict
     copy = decided.decision.copy
     fingerprint, url = decided.prepared.fingerprint, page.url
+    percent = page.text_percent
     return (
         verdict.sequence,
         decided.delivery,
@@ -125,7 +126,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         None if copy is None else copy.pack(),
         *_replaced(decided),
         day_of(page.date),
-        page.text_percent,
+        percent if percent is not None and 0 <= percent <= 100 else None,
     )
 
 
