@@ -27,7 +27,10 @@ class Page:
         tags: Tags of the page, in page order.
         references: References of the page, in page order.
         site_name: Name of the site as the page states it, or None.
-        date: Publication date in ISO 8601 as the page states it, from cheap sources only, or None.
+        date: Publication date in ISO 8601 as the page states it, from cheap sources only, or None. Of a record that
+            gives one, what it gives; `core.dates` reads it.
+        text_percent: Characters of the main text in 100 characters of text of its HTML, menus and forms not counted,
+            0 to 100; None for a page that was not extracted from HTML.
         problem: Why there is no text to judge ("no main text", "page too large", …), or None.
 
     Example:
@@ -47,6 +50,7 @@ class Page:
     references: tuple[str, ...] = ()
     site_name: str | None = None
     date: str | None = None
+    text_percent: int | None = None
     problem: str | None = None
     claimed_url: str | None = None
 

@@ -14,13 +14,28 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.dates import iso_of_day
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 
-__all__ = ["BODY", "BODY_HASH", "REJECTED", "TEXT_HASH", "WORDS", "LogPart", "PagesInColumns", "RecordColumns"]
+__all__ = [
+    "BODY",
+    "BODY_HASH",
+    "NO_DAY",
+    "NO_PERCENT",
+    "REJECTED",
+    "TEXT_HASH",
+    "WORDS",
+    "LogPart",
+    "PagesInColumns",
+    "RecordColumns",
+]
 
 WORDS, BODY, BODY_HASH, TEXT_HASH, REJECTED = 1, 2, 4, 8, 16
 """Flags of a record: which hashes a page has, and that a record is not a page. They are on the wire."""
+
+NO_DAY, NO_PERCENT = -(1 << 31), 255
+"""Of a page whose date or share of main text is not known. They are on the wire."""
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -30,8 +45,9 @@ class RecordColumns:
     """n input records of one topic in the order of the log; the pages among them are of one space.
 
     sequences: int64[n]. partitions, offsets: the places of the input records. present: uint8[n], flags. words …
-    text_hashes: uint64[n], 0 where there is none. ids … reasons: as in `Page` and `PreparedPage`; of a record that is
-    not a page, `reasons` has the problem, and the other columns nothing.
+    text_hashes: uint64[n], 0 where there is none. days: int32[n], when pages were published (`core.dates`), or NO_DAY.
+    text_percents: uint8[n], as in `Page`, or NO_PERCENT. ids … reasons: as in `Page` and `PreparedPage`; of a record
+    that is not a page, `reasons` has the problem, and the other columns nothing.
     """
 
     topic: str
@@ -44,6 +60,8 @@ class RecordColumns:
     bodies: Hashes
     body_hashes: Hashes
     text_hashes: Hashes
+    days: npt.NDArray[np.int32]
+    text_percents: npt.NDArray[np.uint8]
     urls: list[str]
     ids: list[str]
     canonical_urls: list[str]
@@ -69,6 +87,8 @@ class RecordColumns:
             np.concatenate([part.bodies for part in parts]),
             np.concatenate([part.body_hashes for part in parts]),
             np.concatenate([part.text_hashes for part in parts]),
+            np.concatenate([part.days for part in parts]),
+            np.concatenate([part.text_percents for part in parts]),
             [value for part in parts for value in part.urls],
             [value for part in parts for value in part.ids],
             [value for part in parts for value in part.canonical_urls],
@@ -95,6 +115,8 @@ class RecordColumns:
             self.bodies[part],
             self.body_hashes[part],
             self.text_hashes[part],
+            self.days[part],
+            self.text_percents[part],
             self.urls[part],
             self.ids[part],
             self.canonical_urls[part],
@@ -119,6 +141,8 @@ class RecordColumns:
             self.bodies[rows],
             self.body_hashes[rows],
             self.text_hashes[rows],
+            self.days[rows],
+            self.text_percents[rows],
             [self.urls[place] for place in places],
             [self.ids[place] for place in places],
             [self.canonical_urls[place] for place in places],
@@ -143,12 +167,15 @@ class RecordColumns:
         """Return a page."""
         present = int(self.present[place])
         words, body = int(self.words[place]), int(self.bodies[place])
+        percent = int(self.text_percents[place])
         return PreparedPage(
             Page(
                 url=self.urls[place],
                 canonical_url=self.canonical_urls[place],
                 id=self.ids[place],
                 title=self.titles[place],
+                date=iso_of_day(int(self.days[place])),
+                text_percent=percent if percent <= 100 else None,
                 claimed_url=self.claimed_urls[place],
             ),
             Fingerprint(words if present & WORDS else None, body if present & BODY else None),

@@ -96,12 +96,14 @@ BLOCKS = frozenset(
 INLINE = ("span", "font", "b", "strong", "em", "i", "u")
 MAX_STRIPPED = 2_000
 """Elements that are removed or unwrapped by lxml alone, in a fraction of the time of `remove` and `_unwrap`."""
+_SCRIPT = 8
+"""Kind of an element whose text nobody sees: JSON-LD, as other scripts are gone. `link_lists` does not know it."""
 # Elements that separate text, or keep a column, even if they are empty.
 SEPARATORS = frozenset({"br", "hr", "td", "th", "tr"})
 KINDS = {
     tag: BLOCK * (tag in BLOCKS) + SEPARATOR * (tag in SEPARATORS) + LINK * (tag == "a")
     for tag in (*BLOCKS, *SEPARATORS, "a")
-}
+} | {"script": _SCRIPT}
 _ANCHORS_WITHOUT_TARGET = etree.XPath("descendant::a[not(@href)]")
 USELESS = (
     *("script", "style", "noscript", "svg", "iframe", "nav", "template", "select", "button", "object", "link"),
@@ -109,8 +111,11 @@ USELESS = (
 )
 
 
-def prune(root: HtmlElement) -> None:
-    """Remove link lists, empty elements and scripts from a tree, in place."""
+def prune(root: HtmlElement) -> int:
+    """Remove link lists, empty elements and scripts from a tree, in place.
+
+    Return how many characters of text its body had, lists of links included, but no scripts, menus or forms.
+    """
     if next(islice(root.iter(*USELESS, *INLINE), MAX_STRIPPED, None), None) is None:
         _strip_useless(root)
         etree.strip_tags(root, *INLINE)
@@ -118,8 +123,11 @@ def prune(root: HtmlElement) -> None:
         remove([element for element in root.iter(*USELESS) if not _is_json_ld(element)])
         _unwrap(root)
     body = root.find("body")
-    if body is not None:
-        remove(_link_lists_and_empty(body))
+    if body is None:
+        return 0
+    useless, characters = _link_lists_and_empty(body)
+    remove(useless)
+    return characters
 
 
 def _strip_useless(root: HtmlElement) -> None:
@@ -136,20 +144,18 @@ def _is_json_ld(element: HtmlElement) -> bool:
     return bool(element.tag == "script" and element.get("type") == JSON_LD)
 
 
-def _link_lists_and_empty(body: HtmlElement) -> list[HtmlElement]:
-    """Return the outermost elements to remove inside the body, in document order."""
+def _link_lists_and_empty(body: HtmlElement) -> tuple[list[HtmlElement], int]:
+    """Return the outermost elements to remove inside the body, in document order, and its characters of text."""
     elements = list(body.iter())
     kind_of = KINDS.get
     kinds = _column([kind_of(element.tag, 0) for element in elements])
     if untargeted := set(_ANCHORS_WITHOUT_TARGET(body)):  # they are no links
         kinds[[element in untargeted for element in elements]] = 0
-    rows = removable(
-        _column([len(element) for element in elements]),
-        kinds,
-        _column([len(text.strip()) if (text := element.text) else 0 for element in elements]),
-        _column([len(text.strip()) if (text := element.tail) else 0 for element in elements]),
-    )
-    return [elements[row] for row in rows.tolist()]
+    before = _column([len(text.strip()) if (text := element.text) else 0 for element in elements])
+    after = _column([len(text.strip()) if (text := element.tail) else 0 for element in elements])
+    rows = removable(_column([len(element) for element in elements]), kinds, before, after)
+    characters = int(before[kinds & _SCRIPT == 0].sum() + after[1:].sum())  # what follows the body is not in it
+    return [elements[row] for row in rows.tolist()], characters
 
 
 def _column(numbers: list[int]) -> npt.NDArray[np.int64]:

@@ -24,6 +24,7 @@ class Extraction:
         tags: article:tag and rel=tag links, in page order.
         site_name: Name of the site as the page states it, or None.
         date: Publication date in ISO 8601 (YYYY-MM-DD), from metadata only, or None.
+        text_percent: Characters of the main text in 100 of the body, as `Page.text_percent`; None without either.
         canonical_link: rel=canonical as written, not yet resolved or checked (see `core.url`), or None.
         problem: Why there is no text, or None.
     """
@@ -35,6 +36,7 @@ class Extraction:
     tags: tuple[str, ...] = ()
     site_name: str | None = None
     date: str | None = None
+    text_percent: int | None = None
     canonical_link: str | None = None
     problem: str | None = None
 
@@ -71,5 +73,6 @@ def to_page(extraction: Extraction, url: str, *, id: str | None = None) -> Page:
         tags=extraction.tags,
         site_name=extraction.site_name,
         date=extraction.date,
+        text_percent=extraction.text_percent,
         problem=extraction.problem,
     )

@@ -60,13 +60,14 @@ def _extract_page(page: bytes) -> Extraction:
     if root is None:
         return Extraction(problem="empty page")
     stated = _metadata(root)
-    prune(root)
+    characters = prune(root)
     article = main_text(root, len(page))
     if len(article) < MIN_TEXT_CHARS:
         article = max(article, _unpruned_text(page), key=len)
     if not article:
         return replace(stated, lang=language(stated.title, stated.lang), problem="no main text")
-    return replace(stated, text=article, lang=language(article, stated.lang))
+    share = min(100, round(100 * len(article) / characters)) if characters else None
+    return replace(stated, text=article, lang=language(article, stated.lang), text_percent=share)
 
 
 def _unpruned_text(page: bytes) -> str:

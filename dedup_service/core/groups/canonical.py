@@ -70,9 +70,15 @@ def _longest(member: GroupMember) -> float:
     return 1.0 if member.letters is None else -float(member.letters)
 
 
-def _complete(member: GroupMember) -> tuple[bool, float, float]:
-    own = member.own_letters
-    return not member.title.strip(), 1.0 if own is None else -own, member.host_sentences or 0.0
+def _complete(member: GroupMember) -> tuple[bool, float, int, bool, float]:
+    own, percent = member.own_letters, member.text_percent
+    return (
+        not member.title.strip(),
+        1.0 if own is None else -own,
+        1 if percent is None else -percent,
+        member.date is None,
+        member.host_sentences or 0.0,
+    )
 
 
 _NO_HOST = re.compile(r"[/?#@\\]")

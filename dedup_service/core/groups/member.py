@@ -49,6 +49,8 @@ class GroupMember:
         score: How alike the two are, 0 to 1, or None.
         reason: The rule that decided, or None.
         title: The first 300 characters of its title; "" if it has none.
+        date: When it was published, as YYYY-MM-DD; None if it does not say so, or that was not stored.
+        text_percent: Share of main text, as `Page.text_percent`, 0 to 100; None if it is not known, or was not stored.
         letters: Letters and digits of its main text; None if that is not stored any more.
         sentences: Different sentences of its main text, or None, likewise.
         host_sentences: Share of the sentences that are the own text of its host, 0 to 1; None if a policy does not
@@ -69,6 +71,8 @@ class GroupMember:
     score: float | None = None
     reason: str | None = None
     title: str = ""
+    date: str | None = None
+    text_percent: int | None = None
     letters: int | None = None
     sentences: int | None = None
     host_sentences: float | None = None

@@ -2,11 +2,12 @@
 
 The row of the page stays, because a restore repeats its effect. What goes is what people can read:
 
-- of all visits of the page's canonical URL, and visits that named it as canonical: id, URLs, title, text. The host
-  of a Web address stays in the place of the URL, because the hosts' own text was learned from it. So do fingerprints
-  and hashes, until the row is deleted (`deletion`);
+- of all visits of the page's canonical URL, and visits that named it as canonical: id, URLs, title, text, date. The
+  host of a Web address stays in the place of the URL, because the hosts' own text was learned from it. So do
+  fingerprints and hashes, until the row is deleted (`deletion`);
 - of all other pages, what they say of it: its name in the reason of a verdict, a claimed or a replaced URL. Of its
-  copies, those that a guard refused included, also text and title, which say the same; a copy keeps its own address;
+  copies, those that a guard refused included, also text, title and date, which say the same; a copy keeps its own
+  address;
 - the entry, if any visit of that URL has one, whichever visit was named;
 - the evidence of all of them, in the journal and in `pages/`. A restore from before would need it, so this comes last,
   after a commit of `pages/`; the table `erasure` has what is to be done if a crash comes before.
@@ -43,7 +44,7 @@ _VISITS = (
 )
 _BLANK = (
     "UPDATE log SET id = NULL, url = ?, canonical_url = NULL, claimed_url = NULL, title = NULL, original_id = NULL, "
-    "original_url = iif(original_url IS NULL, NULL, ?) WHERE sequence = ?"
+    "original_url = iif(original_url IS NULL, NULL, ?), published = NULL, text_percent = NULL WHERE sequence = ?"
 )
 _MENTIONING = (
     "SELECT sequence, reason, claimed_url, repeats, original_url, verdict, detail FROM log WHERE kind = 'page' "
@@ -52,7 +53,7 @@ _MENTIONING = (
 _SET_REASON = "UPDATE log SET reason = ? WHERE sequence = ?"
 _SET_CLAIM = "UPDATE log SET claimed_url = ? WHERE sequence = ?"
 _SET_REPLACED = "UPDATE log SET original_id = NULL, original_url = ? WHERE sequence = ?"
-_SET_TITLE = "UPDATE log SET title = ? WHERE sequence = ?"
+_SET_TITLE = "UPDATE log SET title = ?, published = NULL, text_percent = NULL WHERE sequence = ?"
 _ERASE_LATER = "INSERT OR IGNORE INTO erasure VALUES (?)"
 _NOTE = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 _NOTED = "FROM meta WHERE name GLOB 'erasing-*'"

@@ -9,7 +9,8 @@ nothing of them is changed but what `erasure` takes down.
               `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
               of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
               replaced; `detail`: what a match added to the guard state (bytes, see
-              `core.decision.duplicate_clusters`), NULL for a page without a match.
+              `core.decision.duplicate_clusters`), NULL for a page without a match; `published`: day on which it was
+              published (`core.dates`); `text_percent`: its share of main text; both NULL where that is not known.
   retraction  `removes`: sequence of the kept page that was removed; `detail`: the reason.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.
@@ -107,7 +108,8 @@ CREATE TABLE log (
     verdict TEXT, repeats INTEGER,
     distance_words INTEGER, distance_body INTEGER, score REAL, reason TEXT,
     words INTEGER, body INTEGER, body_hash INTEGER, text_hash INTEGER, entry INTEGER,
-    removes INTEGER, detail TEXT, original_id TEXT, original_url TEXT
+    removes INTEGER, detail TEXT, original_id TEXT, original_url TEXT,
+    published INTEGER, text_percent INTEGER
 );
 CREATE UNIQUE INDEX log_record ON log (record) WHERE record IS NOT NULL;
 CREATE INDEX log_rare ON log (kind) WHERE kind <> 'page';
@@ -176,7 +178,19 @@ def open_header(
             f"{_differences(header.space, space)}Fingerprints of two spaces cannot be compared: open it with the "
             "space that it was made in, or start a new state folder"
         )
+    _add_publication(connection)
     return header
+
+
+def _add_publication(connection: sqlite3.Connection) -> None:
+    """Add the columns that a journal from before lacks, in the open transaction; a twinsieve from before ignores them.
+
+    SQLite changes no row for that.
+    """
+    names = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('log')")}
+    for name in ("published", "text_percent"):
+        if name not in names:
+            connection.execute(f"ALTER TABLE log ADD COLUMN {name} INTEGER")
 
 
 def read_header(connection: sqlite3.Connection, path: str) -> Header | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import xxhash
 
+from dedup_service.core.dates import day_of
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entry_rows import INDEXED, page_flags, signed, unsigned
@@ -49,7 +50,7 @@ __all__ = [
 _COLUMNS = (
     "sequence, record, id, url, canonical_url, claimed_url, title, verdict, repeats, distance_words, distance_body, "
     "score, reason, words, body, body_hash, text_hash, entry, removes, detail, "
-    "original_id, original_url"
+    "original_id, original_url, published, text_percent"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
 INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS})", f"('page', {_VALUES})"
@@ -101,6 +102,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     page, verdict = decided.prepared.page, decided.decision.verdict
     copy = decided.decision.copy
     fingerprint, url = decided.prepared.fingerprint, page.url
+    percent = page.text_percent
     return (
         verdict.sequence,
         decided.delivery,
@@ -123,6 +125,8 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         decided.decision.replaces,
         None if copy is None else copy.pack(),
         *_replaced(decided),
+        day_of(page.date),
+        percent if percent is not None and 0 <= percent <= 100 else None,
     )
 
 
@@ -330,6 +334,11 @@ class JournalReader:
         """Yield all records after `sequence`, in order."""
         for rows in self._database.chunks(_AFTER, sequence):
             yield from map(_record_of, rows)
+
+    @cached_property
+    def has_publication(self) -> bool:
+        """Whether the log has `published` and `text_percent`: not if only an earlier twinsieve has written it."""
+        return self._database.first("SELECT 1 FROM pragma_table_info('log') WHERE name = 'published'") is not None
 
     def corrections(self) -> list[Correction]:
         """Return all corrections, in the order of the log."""

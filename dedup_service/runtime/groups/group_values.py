@@ -45,15 +45,17 @@ def _names(member: GroupMember) -> dict[str, Any]:
 
 
 def _member(member: GroupMember) -> dict[str, Any]:
-    source = member.source
+    source, erased = member.source, member.removed is Removal.RETRACTION
     return {
         **_names(member),
-        "title": "" if member.removed is Removal.RETRACTION else _text(member.title),
+        "title": "" if erased else _text(member.title),
+        "date": None if erased else member.date,
         "verdict": member.kind.value,
         "distance": {"words": member.distance.words, "body": member.distance.body},
         "score": member.score,
         "reason": None if member.reason is None else _text(member.reason),
         "letters": member.letters,
+        "text_percent": member.text_percent,
         "host_sentences": member.host_sentences,
         "at": _time(member.logged_ms),
         "source": None

@@ -32,8 +32,10 @@ from dedup_service.runtime.groups.spool import GroupSpool, Progress
 __all__ = ["spool_group", "spool_state"]
 
 _COLUMNS = f"{VERDICT_COLUMNS}, page.canonical_url, page.title, page.removes, page.entry"
+_PUBLICATION, _NO_PUBLICATION = "page.published, page.text_percent", "NULL, NULL"
 _SELECT = (
-    f"SELECT {_COLUMNS}, evidence.evidence FROM {VERDICTS} LEFT JOIN evidence ON evidence.sequence = page.sequence "  # noqa: S608 - our own column names
+    f"SELECT {_COLUMNS}, {{publication}}, evidence.evidence "  # noqa: S608 - our own column names
+    f"FROM {VERDICTS} LEFT JOIN evidence ON evidence.sequence = page.sequence"
 )
 _PAGES = f"{_SELECT} WHERE page.kind = 'page' AND page.sequence > ? AND page.sequence <= ? ORDER BY page.sequence"
 _OF_GROUP = (
@@ -65,7 +67,7 @@ def spool_state(folder: str | Path, spool: GroupSpool, progress: Progress) -> in
             spool.remove(sequence, _REMOVALS[kind])
         evidence_of, clock = _KeptEvidence(view).of, _Clock(view.database, log)
         last, bases = log.last_sequence(), log.bases
-        for row in _rows(view.database, last, progress):
+        for row in _rows(view.database, _with_publication(_PAGES, log), last, progress):
             _add(spool, row, view.header.space_id, evidence_of, clock.at(row[0]), bases)
         spool.host_text = view.host_text()
         return log.deleted_up_to()
@@ -79,8 +81,8 @@ def spool_group(view: FilterView, space_id: str, group: int, spool: GroupSpool, 
     """
     with view.reading() as database:
         log = JournalReader(database, space_id)
-        clock, bases = _Clock(database, log), log.bases
-        rows = [(row, clock.at(row[0])) for row in database.rows(_OF_GROUP, group, max_pages + 1)]
+        clock, bases, select = _Clock(database, log), log.bases, _with_publication(_OF_GROUP, log)
+        rows = [(row, clock.at(row[0])) for row in database.rows(select, group, max_pages + 1)]
         kinds = [kind for (kind,) in database.rows(_REMOVED_BY, group)]
     for kind in kinds:
         spool.remove(group, _REMOVALS[kind])
@@ -95,9 +97,14 @@ def _evidence_in(view: FilterView, sequence: int) -> bytes | None:
     return None if entry is None else entry.evidence
 
 
-def _rows(database: Database, last: int, progress: Progress) -> Iterator[tuple[Any, ...]]:
+def _with_publication(select: str, log: JournalReader) -> str:
+    """Return a query with the columns that a journal may lack, as NULL if it does."""
+    return select.format(publication=_PUBLICATION if log.has_publication else _NO_PUBLICATION)
+
+
+def _rows(database: Database, select: str, last: int, progress: Progress) -> Iterator[tuple[Any, ...]]:
     for start in range(-1, last, _PAGES_AT_ONCE):
-        yield from database.rows(_PAGES, start, start + _PAGES_AT_ONCE)
+        yield from database.rows(select, start, start + _PAGES_AT_ONCE)
         progress(min(last, start + _PAGES_AT_ONCE), last)
 
 
@@ -110,7 +117,7 @@ def _add(
     bases: Sequence[BaseLabel],
 ) -> None:
     """Add a row of _COLUMNS. evidence_of: of a kept page, if the journal has none. bases: of the journal."""
-    *judged, canonical, title, removes, entry, packed = row
+    *judged, canonical, title, removes, entry, published, text_percent, packed = row
     verdict, original = verdict_of(tuple(judged), space_id, bases), judged[-1]
     if packed is None and entry is not None:
         packed = evidence_of(verdict.sequence)
@@ -120,6 +127,8 @@ def _add(
         verdict.url if canonical is None else text_of(canonical),
         original,
         title=text_of(title),
+        published=published,
+        text_percent=text_percent,
         letters=None if not packed else evidence.letters,
         sentence_count=None if not packed else evidence.sentence_count,
         sentences=evidence.sentence_values.tobytes(),

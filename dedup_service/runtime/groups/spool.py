@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from dedup_service.core.dates import iso_of_day
 from dedup_service.core.decision.entry_rows import signed
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import TwinsieveError
@@ -75,6 +76,8 @@ class SpooledPage(msgspec.Struct, frozen=True, array_like=True):
     sentence_count: int | None
     logged_ms: int | None
     source: tuple[str, int, int] | None
+    published: int | None
+    text_percent: int | None
 
 
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(SpooledPage).decode
@@ -99,13 +102,18 @@ class GroupSpool:
         original: int | None,
         *,
         title: str = "",
+        published: int | None = None,
+        text_percent: int | None = None,
         letters: int | None = None,
         sentence_count: int | None = None,
         sentences: bytes = b"",
         logged_ms: int | None = None,
         source: Source | None = None,
     ) -> None:
-        """Add a page; the arguments are as in `GroupMember`. sentences: their values, uint32 each."""
+        """Add a page; the arguments are as in `GroupMember`.
+
+        published: its day (`core.dates`). sentences: their values, uint32 each.
+        """
         page = SpooledPage(
             verdict.sequence,
             _stored(verdict.id),
@@ -122,6 +130,8 @@ class GroupSpool:
             sentence_count,
             logged_ms,
             None if source is None else (source.topic, source.partition, source.offset),
+            published,
+            text_percent,
         )
         kept = sentences if self._with_sentences else None
         group = group_of(verdict, original)
@@ -198,6 +208,8 @@ def _member(page: SpooledPage, sentences: bytes | None, host_text: HostText | No
         score=page.score,
         reason=None if page.reason is None else _text(page.reason),
         title=_text(page.title),
+        date=iso_of_day(page.published),
+        text_percent=page.text_percent,
         letters=page.letters,
         sentences=page.sentence_count,
         host_sentences=_host_share(canonical_url, sentences, host_text),

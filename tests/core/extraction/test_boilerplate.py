@@ -63,3 +63,22 @@ def test_inline_markup() -> None:
 def test_beyond_the_depth_limit() -> None:
     """An element that is nested too deep to be walked counts as text and stays."""
     assert SENTENCE in pruned("<div>" * 250 + SENTENCE)
+
+
+def characters(body: str) -> int:
+    """How many characters of text a body has, as `prune` counts them."""
+    root = parse(f"<html><head><title>标题</title></head><body>{body}</body>尾</html>".encode())
+    assert root is not None
+    return prune(root)
+
+
+def test_characters_of_a_page() -> None:
+    """Lists of links count, since readers see them; scripts, menus, forms and white space between elements do not."""
+    assert characters("") == 0
+    assert characters(f"<p>{SENTENCE}</p>") == len(SENTENCE)
+    links = "<ul><li><a href=/1>菜价平稳</a> 3-1</li><li><a href=/2>步道贯通</a> 3-2</li></ul>"
+    assert characters(f"<p>{SENTENCE}</p>\n  {links} ") == len(SENTENCE) + 14
+    unseen = '<script>x = 1</script><script type="application/ld+json">{"a": 1}</script><style>p {}</style>'
+    forms = "<nav>首页</nav><button>登录</button><select><option>一</option></select>"
+    assert characters(f"{unseen}<p>{SENTENCE}</p>{forms}") == len(SENTENCE)
+    assert characters(f"{'<b></b>' * 2100}<b>{SENTENCE}</b>{unseen}") == len(SENTENCE)

@@ -1,5 +1,7 @@
 """Tests for HTML → extraction: what a reader would call the article, or the reason why there is none."""
 
+import re
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -75,6 +77,25 @@ def test_links_inside_sentences_stay() -> None:
         .replace("馆长", '<a href="/who">馆长</a>')
     )
     assert PARAGRAPHS_ZH[1] in extract(news_page((PARAGRAPHS_ZH[0], linked))).text
+
+
+def test_share_of_main_text() -> None:
+    """Of the text that a reader sees: less in a larger frame, everything in a page without one."""
+    framed, more = extract(news_page()), extract(news_page(related=RELATED_ZH * 3))
+    assert framed.text == more.text
+    assert framed.text_percent is not None
+    assert more.text_percent is not None
+    assert 20 < more.text_percent < framed.text_percent < 95
+    assert framed.text_percent == pytest.approx(100 * len(framed.text) / len(seen(news_page())), abs=3)
+    alone = "".join(f"<p>{paragraph}</p>" for paragraph in PARAGRAPHS_ZH)
+    assert extract(f"<html><body>{alone}</body></html>").text_percent == 100
+    assert extract("<p></p>").text_percent is None
+
+
+def seen(html: str) -> str:
+    """All text of a body, without white space."""
+    body = re.sub(r"<script.*?</script>|<head.*?</head>", "", html, flags=re.DOTALL)
+    return "".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
 def test_page_of_links_alone() -> None:

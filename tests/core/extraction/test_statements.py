@@ -54,6 +54,54 @@ def test_invalid_dates(stated: str) -> None:
     assert extract(news_page(head=f'<meta name="date" content="{stated}">')).date is None
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<meta name="weibo: article:create_at" content="2024年3月5日 08:00">',
+        '<meta itemprop="datePublished" content="2024年03月05日">',
+        '<meta name="parsely-pub-date" content="2024-03-05T08:00:00Z">',
+        '<meta name="pubdate" content="Tue, 05 Mar 2024 08:00:00 GMT">',
+        '<meta name="date" content="soon"><meta name="citation_publication_date" content="2024/03/05">',
+    ],
+)
+def test_forms_of_dates(head: str) -> None:
+    """Under the names that sites use, in the forms of `core.dates`; what is no date is passed over."""
+    assert extract(news_page(head=head)).date == "2024-03-05"
+
+
+@pytest.mark.parametrize("date", ["9" * 10**6, "2024-03-" * 10**5, "99999-01-01", "-1", "0001-01-01", "\ud800", "🗓"])
+def test_hostile_dates(date: str) -> None:
+    """They are no date, and cost nothing else."""
+    page = news_page(head=f'<meta name="date" content="{date}">').replace(
+        "<h1>", f'<time datetime="{date}"></time><h1>'
+    )
+    extraction = extract(page)
+    assert (extraction.date, extraction.problem) == (None, None)
+
+
+def times(*elements: str) -> str | None:
+    """The date of a page with these elements before its headline."""
+    return extract(
+        news_page().replace("<h1>", "".join(f"<time {element}>…</time>" for element in elements) + "<h1>")
+    ).date
+
+
+def test_dates_of_time_elements() -> None:
+    """One that is stated to be the date of publication, or else the only one that there is."""
+    assert times('datetime="2024-03-05T08:00"', 'datetime="2024-03-05"', "") == "2024-03-05"
+    assert times('datetime="2024-03-05"', 'datetime="2024-03-06"', 'datetime="2024-03-05"') is None
+    assert times('datetime="2024-03-01"', 'datetime="2024-03-05" itemprop="datePublished"') == "2024-03-05"
+    assert times('datetime="2024-03-01"', 'pubdate datetime="2024-03-05"') == "2024-03-05"
+    assert times('datetime="2024-03-05" itemprop="dateModified"') is None
+    assert times('datetime="5 minutes ago"', 'datetime="2024-03-05"') == "2024-03-05"
+
+
+def test_a_stated_date_comes_before_those_of_time_elements() -> None:
+    """The elements may be those of other articles."""
+    page = news_page(head='<meta property="article:published_time" content="2024-03-09">')
+    assert extract(page.replace("<h1>", '<time datetime="2024-03-05">…</time><h1>')).date == "2024-03-09"
+
+
 def test_tag_links() -> None:
     """The text of rel=tag links counts as tags."""
     page = news_page().replace("<h1>", '<a rel="tag" href="/t/1">志愿者</a><h1>')

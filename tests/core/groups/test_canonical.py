@@ -61,6 +61,22 @@ def test_a_complete_page_has_a_title_and_the_most_text_of_its_own() -> None:
     assert chosen("complete", [member(1), member(2, letters=3)]) == 2
 
 
+def test_equal_texts_differ_by_share_of_main_text_then_date_then_host_sentences() -> None:
+    """In this order; what is not known counts as worst, and neither counts before a longer text of its own."""
+    text = {"letters": 900, "title": "A title"}
+    assert chosen("complete", [member(1, **text), member(2, **text, text_percent=0)]) == 2
+    assert chosen("complete", [member(1, **text, text_percent=40), member(2, **text, text_percent=70)]) == 2
+    dated = member(2, **text, text_percent=40, date="2024-03-05")
+    assert chosen("complete", [member(1, **text, text_percent=40), dated]) == 2
+    assert chosen("complete", [member(1, **text, text_percent=41), dated]) == 1
+    earlier = member(3, **text, text_percent=40, date="1999-01-01")
+    assert chosen("complete", [dated, earlier]) == 2  # whether it has a date counts, not which
+    framed = member(1, letters=1800, host_sentences=0.5, title="A title")
+    assert chosen("complete", [framed, member(2, **text, host_sentences=0.0)]) == 2
+    longer = member(2, letters=901, title="A title")
+    assert chosen("complete", [member(1, **text, text_percent=100, date="2024-03-05"), longer]) == 2
+
+
 def test_pages_that_are_gone_stand_for_nothing() -> None:
     """One with another text by now, or that a person moved, stands for a group only if no other can."""
     gone = [member(1, removed=Removal.RETRACTION), member(2, removed=Removal.UNWRITTEN)]

@@ -1,7 +1,9 @@
 """Groups of a state folder, against what its verdicts say."""
 
 import random
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from dedup_service.runtime.groups.spool import group_spool
 from tests.interfaces.cli.running import article
 
 
-def page(number: int, text: str, **more: str) -> Page:
+def page(number: int, text: str, **more: str | int) -> Page:
     """A page of a small site."""
     url = f"https://a.example/{number}"
     values = {"url": url, "canonical_url": url, "id": f"p{number}", "title": f"Story {number}"}
@@ -145,6 +147,51 @@ def test_the_own_text_of_hosts_is_found_if_a_policy_asks(tmp_path: Path) -> None
     assert {member.host_sentences for _, member in members(tmp_path)} == {None}
     shares = [member.host_sentences for _, member in members(tmp_path, with_sentences=True)]
     assert shares == [pytest.approx(6 / 7)] * 12
+
+
+def publications(folder: Path) -> list[tuple[str | None, int | None]]:
+    """Date and share of main text of the pages, in order."""
+    by_sequence = {member.sequence: member for _, member in members(folder)}
+    return [(by_sequence[at].date, by_sequence[at].text_percent) for at in sorted(by_sequence)]
+
+
+def test_date_and_share_of_main_text_are_kept(tmp_path: Path) -> None:
+    """Of every page, whether it is kept or a copy: the day alone, and nothing of what is no date."""
+    with NearDuplicateFilter.open(tmp_path) as dedup:
+        dedup.check(page(1, article(1), date="2024年3月5日", text_percent=62))
+        dedup.check_html(f'<meta name="date" content="1969-12-31"><p>{article(1)}</p>', "https://b.example/2")
+        dedup.check(page(3, article(1), date="9" * 10**6, text_percent=0))
+        dedup.check_many([page(4, article(4)), page(5, article(4), text_percent=10**6)])
+    known = [("2024-03-05", 62), ("1969-12-31", 100), (None, 0)]
+    assert publications(tmp_path) == [*known, (None, None), (None, None)]
+
+
+def without_publication(folder: Path) -> None:
+    """Make a journal one that only an earlier twinsieve has written."""
+    with closing(sqlite3.connect(folder / "journal.sqlite", isolation_level=None)) as connection:
+        for column in ("published", "text_percent"):
+            connection.execute(f"ALTER TABLE log DROP COLUMN {column}")
+
+
+def test_a_state_of_before_is_read_and_goes_on(tmp_path: Path) -> None:
+    """Its pages have no date; those that it takes from now on have, also after it was closed."""
+    with NearDuplicateFilter.open(tmp_path) as dedup:
+        before = dedup.check_many([page(1, article(1), date="2024-03-05"), page(2, article(1))])
+    without_publication(tmp_path)
+    assert publications(tmp_path) == [(None, None)] * 2
+    for number in (3, 4):
+        with NearDuplicateFilter.open(tmp_path) as dedup:
+            verdict = dedup.check(page(number, article(1), date=f"2024-03-0{number}", text_percent=number))
+            assert verdict.duplicate_of == before[0].id
+    assert publications(tmp_path) == [(None, None)] * 2 + [("2024-03-03", 3), ("2024-03-04", 4)]
+
+
+def test_what_was_taken_down_has_no_date(tmp_path: Path) -> None:
+    """Nor have its copies, which say the same."""
+    with NearDuplicateFilter.open(tmp_path) as dedup:
+        dedup.check_many([page(at, article(at // 3), date="2024-03-05", text_percent=62) for at in range(6)])
+        dedup.retract("p0")
+    assert publications(tmp_path) == [(None, None)] * 3 + [("2024-03-05", 62)] * 3
 
 
 def test_names_may_have_any_characters(tmp_path: Path) -> None:

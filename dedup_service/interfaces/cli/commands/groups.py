@@ -72,7 +72,8 @@ def groups_command(**options: Any) -> int:
     logged and, in a service, its place in the topic `pages`.
 
     --canonical chooses the page that stands for a group. `longest` has the most letters of main text. `complete` has a
-    title, then the most letters that are not the own text of its host. `hosts:` prefers pages on these hosts, in this
+    title, then the most letters that are not the own text of its host, then the largest share of main text, a date, and
+    the fewest sentences of its host. `hosts:` prefers pages on these hosts, in this
     order. MODULE:FUNCTION names a function in Python that is given each member and returns a key, the least of which
     is chosen. Of equal pages, the earliest is chosen. No policy changes a verdict.
 

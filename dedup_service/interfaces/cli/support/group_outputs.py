@@ -7,7 +7,7 @@ waits to be written is bounded by its bytes, whatever the number of groups.
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -162,11 +162,13 @@ def _schema() -> "pa.Schema":
         [
             *names,
             ("title", text),
+            ("date", pa.date32()),
             ("verdict", text),
             ("distance", pa.struct([("words", pa.int8()), ("body", pa.int8())])),
             ("score", pa.float64()),
             ("reason", text),
             ("letters", number),
+            ("text_percent", pa.int8()),
             ("host_sentences", pa.float64()),
             ("at", pa.timestamp("ms", "UTC")),
             ("source", pa.struct([("topic", text), ("partition", pa.int32()), ("offset", number)])),
@@ -188,9 +190,13 @@ def _schema() -> "pa.Schema":
 
 
 def _with_times(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with times as values instead of texts."""
+    """Return the rows with times and dates as values instead of texts."""
 
     def timed(member: dict[str, Any]) -> dict[str, Any]:
-        return member if member["at"] is None else member | {"at": datetime.fromisoformat(member["at"])}
+        at, day = member["at"], member["date"]
+        return member | {
+            "at": None if at is None else datetime.fromisoformat(at),
+            "date": None if day is None else date.fromisoformat(day),
+        }
 
     return [row | {"members": [timed(member) for member in row["members"]]} for row in rows]

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dedup_service.core.dates import day_of
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.groups import Removal
@@ -93,6 +94,8 @@ class LogGroups:
             page.canonical_url,
             outcome.original,
             title=page.title,
+            published=day_of(page.date),
+            text_percent=page.text_percent,
             letters=evidence.letters,
             sentence_count=evidence.sentence_count,
             sentences=evidence.sentence_values.tobytes(),

@@ -28,7 +28,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with NearDuplicateFilter.open(folder) as dedup:
         dedup.check_many(
             [
-                site_page(0, article(7)),
+                site_page(0, article(7), date="2024年3月5日"),
                 site_page(1, f"{article(7)}{more}."),
                 site_page(2, article(2)),
                 site_page(3, f"{article(7)}{more}, longer.", url="https://www.other.example/3", title=""),
@@ -53,6 +53,9 @@ def test_groups_are_lines_of_json(cli: Cli, state: Path) -> None:
     assert first["canonical"] == {"id": "p0", "url": "https://news.example/0", "sequence": 1}
     copy = first["members"][1]
     assert (copy["verdict"], copy["removed"], copy["source"]) == ("duplicate", None, None)
+    assert [(member["date"], member["text_percent"]) for member in first["members"]] == [("2024-03-05", None)] + [
+        (None, None)
+    ] * 2
     assert copy["score"] > 0.9
     assert copy["at"].endswith("Z")
     assert [member["id"] for member in second["members"]] == ["p2"]
@@ -98,6 +101,7 @@ def test_parquet_has_the_values_of_the_lines(cli: Cli, state: Path, tmp_path: Pa
     for row in rows:
         for member in row["members"]:
             member["at"] = member["at"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            member["date"] = member["date"] and member["date"].isoformat()
     assert rows == lines
     assert cli("groups", "--state", state, "-o", tmp_path / "data", "--format", "parquet").code == 0
     assert pq.read_metadata(tmp_path / "data").num_rows == 2

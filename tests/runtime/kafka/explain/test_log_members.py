@@ -1,6 +1,8 @@
 """Groups of a service's log, against the entries of its replica after each record."""
 
+import json
 import random
+from dataclasses import replace
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.groups import GroupMember, Removal, canonical_policy, grouped
@@ -13,11 +15,17 @@ from dedup_service.core.log_records import (
     Source,
     UnwrittenRecord,
 )
+from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.groups.spool import group_spool
 from dedup_service.runtime.kafka.explain.log_members import LogGroups
+from dedup_service.runtime.kafka.messages.log_record import decode, encode
+from dedup_service.runtime.kafka.messages.page import PageMessage
+from dedup_service.runtime.resources import SpaceOptions
+from dedup_service.runtime.workers.preparation import prepare_record
 from tests.core.decision.test_expiry import page, policy
 from tests.page_names import NamesInMemory
+from tests.runtime.embedded.prepared import SPACE_ID
 
 
 def members_of(log: list[LogRecord], rng: random.Random) -> dict[int, tuple[int, GroupMember]]:
@@ -84,6 +92,35 @@ def test_every_page_is_in_the_group_of_the_entry_that_it_names() -> None:
         for sequence, (_, member) in found.items():
             is_retracted = retracted.get(member.canonical_url, -1) > sequence
             assert member.removed == (Removal.RETRACTION if is_retracted else removed.get(sequence))
+
+
+def test_members_have_what_the_log_says_of_their_publication() -> None:
+    """The day of the date, and the share of main text."""
+    record = page(0, 1, 1)
+    told = replace(record.prepared.page, date="2024年3月5日", text_percent=62)
+    record = replace(record, prepared=replace(record.prepared, page=told))
+    found = members_of([policy(), record, page(1, 2, 1)], random.Random(1))
+    assert [(member.date, member.text_percent) for _, member in found.values()] == [("2024-03-05", 62), (None, None)]
+
+
+def test_a_page_of_a_topic_keeps_its_date_up_to_its_group() -> None:
+    """Of HTML, with its share of main text, and of text, from its published value to the log and back."""
+    text = (
+        "Engineers told the meeting that the old piles had lost a third of their strength since they were driven in. "
+    )
+    html = f'<meta property="article:published_time" content="2024-03-05"><p>{text * 3}</p><div>Home, {text}</div>'
+    values = ({"html": html}, {"text": text, "date": "2024年3月6日 08:00"}, {"text": text})
+    log: list[LogRecord] = [policy()]
+    for offset, value in enumerate(values):
+        line = json.dumps({"url": f"https://a.example/{offset}"} | value).encode()
+        prepared = prepare_record(SpaceOptions(), PageMessage("pages", 0, offset, line))
+        assert isinstance(prepared, PreparedPage)
+        log += decode(encode(PageRecord(Source("pages", 0, offset), prepared, SPACE_ID)))
+    of_html, of_text, plain = (member for _, member in members_of(log, random.Random(1)).values())
+    assert (of_html.date, of_text.date, plain.date) == ("2024-03-05", "2024-03-06", None)
+    assert of_html.text_percent is not None
+    assert 60 < of_html.text_percent <= 100
+    assert (of_text.text_percent, plain.text_percent) == (None, None)
 
 
 def test_no_record_that_people_add_changes_another_group() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ pages = st.builds(
     id=texts,
     title=st.text(max_size=MAX_TITLE_CHARS),
     claimed_url=st.none() | texts,
+    date=st.none() | st.dates(date(1600, 1, 1), date(2199, 12, 31)).map(date.isoformat),
+    text_percent=st.none() | st.integers(0, 100),
 )
 prepared = st.builds(
     PreparedPage,
@@ -259,7 +262,14 @@ def test_pages_and_rejected_records_share_a_message() -> None:
         encode_batch([rejected] * 4097)
 
 
-BATCH: dict[str, Any] = msgspec.msgpack.decode(encode_batch([PAGE, PAGE]))
+def published(date: str | None, text_percent: int | None = None) -> PageRecord:
+    """A page with a date and a share of main text."""
+    page = replace(PAGE.prepared.page, date=date, text_percent=text_percent)
+    return replace(PAGE, prepared=replace(PAGE.prepared, page=page))
+
+
+DATED = published("2024-03-05", 62)
+BATCH: dict[str, Any] = msgspec.msgpack.decode(encode_batch([DATED, PAGE]))
 """The columns of a batch."""
 
 
@@ -276,6 +286,11 @@ BATCH: dict[str, Any] = msgspec.msgpack.decode(encode_batch([PAGE, PAGE]))
         {"evidence": b"S"},
         {"evidence_ends": b"\x12\0\0\0\x09\0\0\0"},
         {"evidence_ends": b"\x20\0\0\0\x12\0\0\0"},
+        {"days": b"\0" * 4},
+        {"days": b"\0" * 7},
+        {"days": 5},
+        {"text_percents": b"\0"},
+        {"text_percents": [1, 2]},
         {"keys": b"1" * 4000, "keys_ends": b"\2\0\0\0\xa0\x0f\0\0"},
         {"titles": ["a", 5]},
         {"topic": None},
@@ -303,8 +318,27 @@ def test_no_bytes_raise_another_error_than_they_should(noise: bytes, at: int) ->
 def test_unknown_flags_are_no_error() -> None:
     """A later writer may say more of a page."""
     value = msgspec.msgpack.encode(BATCH | {"present": b"\xef\x0f"})
-    assert decode(value) == [PAGE, PAGE]
+    assert decode(value) == [DATED, PAGE]
     assert set(BatchColumns.__struct_fields__) | {"kind"} == BATCH.keys()
+
+
+def test_a_date_and_a_share_of_main_text_take_five_bytes() -> None:
+    """The day alone is stored, from any form of a date; what is no date, or no share, is none."""
+    written = ["2024年3月5日", "2024-03-05T08:00:00Z", "soon", "99999-01-01", "9" * 10**6, None]
+    pages = [published(date, percent) for date, percent in zip(written, [0, 100, 101, -1, 10**6, None], strict=True)]
+    value = encode_batch(pages)
+    assert len(encode_batch(pages * 100)) - len(encode_batch([PAGE] * 600)) == pytest.approx(5 * 600, abs=30)
+    read = [record.prepared.page for record in decode(value) if isinstance(record, PageRecord)]
+    assert [page.date for page in read] == ["2024-03-05"] * 2 + [None] * 4
+    assert [page.text_percent for page in read] == [0, 100] + [None] * 4
+
+
+def test_a_log_without_dates_is_read() -> None:
+    """Of an earlier twinsieve, which ignores them in turn. Numbers that no day or share has are none."""
+    earlier = {name: column for name, column in BATCH.items() if name not in {"days", "text_percents"}}
+    assert decode(msgspec.msgpack.encode(earlier)) == [PAGE, PAGE]
+    strange = BATCH | {"days": b"\xff\xff\xff\x7f" * 2, "text_percents": b"\x65\xfe"}
+    assert decode(msgspec.msgpack.encode(strange)) == [PAGE, PAGE]
 
 
 def test_a_large_page_does_not_make_its_record_large() -> None:
