@@ -141,8 +141,7 @@ class State:
                 restored = self._restored(pages / PAGES_FOLDER, layout, settings.shards)
                 self._candidates, self._decider = restored.candidates, restored.decider
                 self._entries = restored.entries
-                if folder is not None:
-                    self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
+                self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
             self._expired = dict(self._decider.expiry.expired)
             self._deletion: Deletion | None = (
                 Deletion(self.journal, days=settings.journal_days)
@@ -345,7 +344,7 @@ class State:
         try:
             if commits is not None:
                 commits.wait()
-                if self._stopped is None:
+                if self._stopped is None and not self._in_memory:
                     commits.close(self._decider)
         except StateError as error:
             _LOG.warning("%s; the next opening applies what is missing from the journal, which takes longer", error)
