@@ -24,7 +24,7 @@ log, not of how it was cut into batches or where it was continued.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Protocol
@@ -212,6 +212,7 @@ class LocalCandidates:
         self._layout = layout or IndexLayout()
         self._store: EntryStore = MemoryStore() if store is None else store
         self._tables = tables or EntryTables(self._layout, shards=shards)
+        self._has_images = tables is not None  # so whoever makes them releases sieves, of which images need more
         self._window = Window()
         self._removals: deque[_Removal] = deque()
         self._unsettled: dict[int, _Removal] = {}
@@ -518,8 +519,14 @@ class LocalCandidates:
                 paths[row - first] if row >= first else given
                 for row, given in zip(changes.rows.tolist(), changes.paths, strict=True)
             ]
+            if not self._has_images:
+                self._tables.release_sieves(changes.rows[changes.removes], self._store, self._waiting_rows)
         self._store.follow_cells(changes, told)
         return answers
+
+    def _waiting_rows(self) -> Iterator[int]:
+        """Iterate over the rows that are removed and still in the cells."""
+        return (removal.entry.row for removal in self._removals)
 
     def _cell_changes(
         self, entries: Unsettled, removals: Sequence["_Removal"], first: int

@@ -361,7 +361,10 @@ class _Chunk:
     def live_offsets(self, from_offset: int, limit: int) -> npt.NDArray[np.int64]:
         """Return the first live offsets from one on, ascending."""
         first = int(self._offsets[: self._size].searchsorted(from_offset))
-        alive = np.flatnonzero(self._alive[first : self._size])[:limit]
+        for end in (first + 4 * limit, self._size):  # most rows near the first one are live: seldom all are looked at
+            alive = np.flatnonzero(self._alive[first : min(end, self._size)])[:limit]
+            if len(alive) == limit:
+                break
         return self._offsets[first + alive]
 
     def held(self) -> "_HeldChunk":

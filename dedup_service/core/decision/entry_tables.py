@@ -7,6 +7,7 @@ what is found is confirmed by the row itself. Cells are kept up to date for any 
 Invariant: hash tables and block indexes are a function of the rows in them, the cells of the paths of theirs.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.evidence.packed import sketches_of
 from dedup_service.core.index import BlockIndex, CellRows, HashRows
 from dedup_service.core.index.cell_index import SIEVE_BYTES
+from dedup_service.core.index.row_words import PAGE_ROWS
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
@@ -121,6 +123,20 @@ class EntryTables:
         """Add live, settled rows to all tables, in which they were before."""
         self.add(numbers, entries)
         self.restore_cells(numbers, entries)
+
+    def release_sieves(self, removed: RowNumbers, store: EntryStore, waiting: Callable[[], Iterator[int]]) -> None:
+        """Give back the memory of sieves that nothing needs any more: pages of them without a row in store or cells.
+
+        removed: rows that the cells have lost. waiting: iterates over rows that the store has lost, and the cells will.
+        """
+        end = store.reserve(0, 0)
+        for first in (np.unique(removed // np.uint32(PAGE_ROWS)).astype(np.int64) * PAGE_ROWS).tolist():
+            rows = range(first, first + PAGE_ROWS)
+            if rows.stop > end:
+                continue
+            live = store.first(rows.start - 1)
+            if (not len(live) or live[0] >= rows.stop) and not any(row in rows for row in waiting()):
+                self.cells.keep_sieves(0, rows)
 
     def restore_cells(self, numbers: RowNumbers, entries: EntryRows) -> None:
         """Put settled rows back into the cells alone."""

@@ -46,6 +46,8 @@ class OldestEntries:
 
     def _read_on(self) -> bool:
         """Read more entries; return whether there were any."""
+        if not len(self._store):  # few pages are kept, and all of them are in the window
+            return False
         rows = self._store.first(self._read, _AHEAD)
         if len(rows):
             self._read = int(rows[-1])

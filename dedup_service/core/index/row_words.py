@@ -16,7 +16,8 @@ _IN_PAGE = PAGE_ROWS - 1
 class RowWords:
     """`words` words a row; rows are numbered from 0. New words are arbitrary.
 
-    Row numbers ascend for ever: `skip` and `release` leave out those that are not used any more.
+    Row numbers ascend for ever: `skip` and `release` leave out those that are not used any more. What stays of them is
+    the address of their page: 8 bytes for PAGE_ROWS rows.
     """
 
     __slots__ = ("_memory", "_pages", "addresses")

@@ -10,17 +10,19 @@ transaction that decides. What goes, up to a sequence that only grows (the count
 - the texts, the evidence and the index entries of all of them.
 
 Rows of live entries, retractions, corrections and policies stay. A state in memory keeps the latest MEMORY_RECORDS
-records, so its memory grows with the kept pages only. A state in a folder keeps `days`, or everything.
+records, so its memory grows with the kept pages only. A state in a folder keeps `days`, or everything. What had expired
+by a record is known by the minute there (table `time`), in memory by the batch.
 
 Invariants: a row that a restore needs is never deleted. A restore applies the records after the last commit of the kept
 pages, so only rows before that go (`Commits.covers`). The effect of the copies on guards and on the hosts' own text is
 in the commit from then on. The last row stays, so no sequence is given twice. One transaction deletes at
-most STEP_RECORDS rows and stores how far it came, so a kill leaves a journal that opens and goes on.
+most STEP_RECORDS rows and stores how far it came, so a kill leaves a journal that opens and goes on. A row of an entry
+that expired goes after those of all pages that name it.
 """
 
 import sqlite3
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,6 +36,9 @@ MEMORY_RECORDS = 10_000
 
 STEP_RECORDS = 1000
 """Sequences that one transaction goes through, in some milliseconds: two batches of `filter`, so it catches up."""
+
+_MARK_RECORDS = 100
+"""Records between two of which it is noted what had expired by them: a hundredth of MEMORY_RECORDS."""
 
 HOUR_S = 3600
 _DAY_S = 86400
@@ -56,8 +61,10 @@ class Deletion:
         self._journal = journal
         self._days = days
         self._records = records
-        self._done = journal.log.deleted_up_to()
-        self._done_expired = journal.log.counter("deleted_expired_up_to")
+        first = journal.log.first_policy()  # records of bases before it were never in this journal
+        self._done = max(first, journal.log.deleted_up_to())
+        self._done_expired = max(first, journal.log.counter("deleted_expired_up_to"))
+        self._expired_by: deque[tuple[int, int]] = deque([(0, 0)])  # a record, and up to where entries had expired
         self._hour = -1
         self._old = 0
 
@@ -67,25 +74,34 @@ class Deletion:
         taken_at: sequence of the last commit of the kept pages.
         """
         end = min(self._old_up_to(), taken_at - 1) if self._records is None else self._journal.sequence - self._records
-        more = self._delete_expired(end)
-        if end <= self._done:
-            return more
-        last = min(end, self._done + STEP_RECORDS)
-        self._delete(self._done, last)
-        self._done = last
-        return more or last < end
+        if end > self._done:
+            last = min(end, self._done + STEP_RECORDS)
+            self._delete(self._done, last)
+            self._done = last
+        return self._delete_expired(min(end, self._done)) or self._done < end
 
     def _delete_expired(self, end: int) -> bool:
         """Delete some rows of entries that had expired by the record at `end`; return whether there are more."""
-        expired = self._journal.log.expired_by(end) if self._journal.expired_up_to else 0
+        expired = self._expired(end) if self._journal.expired_up_to else 0
         if expired <= self._done_expired:
             return False
         last = min(expired, self._done_expired + STEP_RECORDS)
         with self._journal.database.transaction() as connection:
             rows = connection.execute(_EXPIRED, (self._done_expired, last)).fetchall()
-            self._delete_rows(connection, rows, Counter(deleted_expired_up_to=last - self._done_expired))
+            self._delete_rows(connection, rows, "deleted_expired_up_to", last)
         self._done_expired = last
         return last < expired
+
+    def _expired(self, end: int) -> int:
+        """Return up to where entries had expired by a record at or before `end`, as far as it is known."""
+        if self._records is None:
+            return self._journal.log.expired_by(end)
+        known = self._expired_by
+        if self._journal.sequence >= known[-1][0] + _MARK_RECORDS:
+            known.append((self._journal.sequence, self._journal.expired_up_to))
+        while len(known) > 1 and known[1][0] <= end:
+            known.popleft()
+        return known[0][1]
 
     def _old_up_to(self) -> int:
         """Return the sequence of the last record that is older than the days to keep; 0 if there is none.
@@ -108,10 +124,13 @@ class Deletion:
         with self._journal.database.transaction() as connection:
             rows = connection.execute(_WITHOUT_ENTRY, (first, last)).fetchall()
             rows += connection.execute(_REMOVED, (first, last)).fetchall()
-            self._delete_rows(connection, rows, Counter(deleted_up_to=last - first))
+            self._delete_rows(connection, rows, "deleted_up_to", last)
 
-    def _delete_rows(self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]], changes: Counter[str]) -> None:
-        """Delete rows of _NAMES with their texts, and add `changes` to the counters."""
+    def _delete_rows(
+        self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]], counter: str, last: int
+    ) -> None:
+        """Delete rows of _NAMES with their texts, and set a counter to `last`."""
+        changes = Counter({counter: last - self._journal.log.counter(counter)})
         connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", _name_rows(rows))
         connection.executemany("DELETE FROM log WHERE sequence = ?", [row[:1] for row in rows])
         connection.executemany("DELETE FROM evidence WHERE sequence = ?", [row[:1] for row in rows])

@@ -247,6 +247,7 @@ _AFTER = """
            text_hash, evidence.evidence, keys
     FROM log LEFT JOIN evidence ON evidence.sequence = log.sequence WHERE log.sequence > ? ORDER BY log.sequence"""
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
+_FIRST_POLICY = "SELECT sequence FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence LIMIT 1"
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE removes = ? AND kind = 'retraction'"
@@ -298,6 +299,11 @@ class JournalReader:
         row = self._database.first(_POLICY)
         policy: dict[str, Any] = {} if row is None else json.loads(row[0])
         return policy
+
+    def first_policy(self) -> int:
+        """Return the sequence of the first policy, with which the journal began."""
+        row = self._database.first(_FIRST_POLICY)
+        return 0 if row is None else int(row[0])
 
     def guarded_since(self) -> int | None:
         """Return the sequence of the policy since which every rule has guards; None if the last one has none."""

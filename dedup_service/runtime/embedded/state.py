@@ -36,7 +36,7 @@ from dedup_service.runtime.embedded.base_set import BaseSet
 from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
 from dedup_service.runtime.embedded.database import ForeignStateError, StateClosedError
-from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
+from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, STEP_RECORDS, Deletion
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
@@ -141,8 +141,7 @@ class State:
                 restored = self._restored(pages / PAGES_FOLDER, layout, settings.shards)
                 self._candidates, self._decider = restored.candidates, restored.decider
                 self._entries = restored.entries
-                if folder is not None:
-                    self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
+                self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
             self._expired = dict(self._decider.expiry.expired)
             self._deletion: Deletion | None = (
                 Deletion(self.journal, days=settings.journal_days)
@@ -187,7 +186,7 @@ class State:
                 self.journal.append(batch, None if self._in_memory else int(time.time() // HOUR_S), expiry)
             times.append(time.perf_counter())
             self._fresh.clear()
-        self._keep_up()
+        self._keep_up(len(batch))
         if self._observers and deliveries:
             self._notify(batch, len(deliveries), times, expiry.expired)
         return verdicts
@@ -345,7 +344,7 @@ class State:
         try:
             if commits is not None:
                 commits.wait()
-                if self._stopped is None:
+                if self._stopped is None and not self._in_memory:
                     commits.close(self._decider)
         except StateError as error:
             _LOG.warning("%s; the next opening applies what is missing from the journal, which takes longer", error)
@@ -370,8 +369,8 @@ class State:
             self._record_policy()
         _LOG.warning("%s: %s", self.journal.database.path, self._limit.bounded(lower))
 
-    def _keep_up(self) -> None:
-        """Do a little of what is due beside the decisions; the verdicts are durable already, whatever happens."""
+    def _keep_up(self, pages: int) -> None:
+        """Do what is due beside so many decisions; the verdicts are durable already, whatever happens."""
         if self._commits is not None:
             try:
                 self._commits.step(self._decider)
@@ -381,8 +380,11 @@ class State:
                 return
         if self._deletion is None:
             return
+        covered = 0 if self._commits is None else self._commits.covers
         try:
-            self._deletion.step(0 if self._commits is None else self._commits.covers)
+            for _ in range(max(1, 2 * pages // STEP_RECORDS)):  # twice what came, so that it catches up
+                if not self._deletion.step(covered):
+                    break
         except StateError as error:
             self._deletion = None
             _LOG.warning("old records stay in the journal until the state is opened again: %s", error)

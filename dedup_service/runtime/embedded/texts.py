@@ -48,6 +48,8 @@ class TextStore:
 
     def drop(self, sequence: int) -> int:
         """Drop one text in the open transaction, and return the change in bytes."""
+        if not self.size_bytes:
+            return 0
         rows = self._connection.execute("DELETE FROM text WHERE sequence = ? RETURNING length(frame)", (sequence,))
         change: int = -sum(size for (size,) in rows.fetchall())
         self.size_bytes += change

@@ -232,6 +232,30 @@ def test_a_state_in_memory_has_bases(tmp_path: Path) -> None:
     assert digests(base) == before
 
 
+def test_the_temporary_folder_of_a_state_in_memory_is_kept_small(tmp_path: Path) -> None:
+    """It is committed as a state folder is, and what expired can leave it; the state goes on."""
+    state = opened(tmp_path / "base")
+    apply(state, [prepared("https://a.example/0", 0)])
+    state.close()
+    state = opened(None, tmp_path / "base", keep=Keep(max_pages=20))
+    apply(state, [prepared(f"https://a.example/{story}", story) for story in range(1, 400)])
+    folder, entries = state._bases.scratch, state._entries
+    assert folder is not None
+    assert entries is not None
+    assert entries.sequence > 300
+
+    def evidence_bytes() -> int:
+        return sum(path.stat().st_size for path in (folder / "pages").glob("*.evidence"))
+
+    before = evidence_bytes()
+    state.compact(lambda *_: None)
+    assert 0 < evidence_bytes() < before / 5
+    copies = [prepared(f"https://b.example/{story}", story) for story in (1, 390)]
+    assert [verdict.kind for verdict in apply(state, copies)] == [U, D]
+    state.close()
+    assert not folder.exists()
+
+
 def test_an_empty_base_changes_nothing(tmp_path: Path) -> None:
     """A state that was opened and closed is a base without pages."""
     base = base_of(tmp_path / "base")

@@ -202,16 +202,26 @@ def test_rows_of_expired_pages_are_deleted_with_the_others(tmp_path: Path, clock
     restored.close()
 
 
-def test_without_a_folder_memory_holds_the_pages_that_are_kept(clock: Clock) -> None:
-    """Neither entries nor rows grow with pages that expired."""
+@pytest.mark.parametrize(("batch", "passed_s"), [(50, 61), (50, 0), (1, 0), (2500, 0)])
+def test_without_a_folder_memory_holds_the_pages_that_are_kept(clock: Clock, batch: int, passed_s: int) -> None:
+    """Neither entries nor rows grow with pages that expired, however many come at once, or within one minute.
+
+    A copy that names one of them still does when it is delivered again.
+    """
     state = opened(None, Keep(max_pages=50), StateSettings(LAYOUT, memory_records=100))
     rows = []
-    for start in range(0, 3000, 50):
-        decide(state, *(page(number) for number in range(start, start + 50)))
-        clock.now_s += 61
-        rows.append(state.journal.database.rows("SELECT count(*) FROM log")[0][0])
+    for start in range(0, 5000 if batch > 1000 else 1500, batch):
+        decide(state, *(page(number) for number in range(start, start + batch)))
+        clock.now_s += passed_s
+        rows.append(state.journal.database.rows("SELECT count(*), (SELECT count(*) FROM name) FROM log")[0])
     assert state.journal.entries == 50
-    assert max(rows) <= 400
+    assert max(rows) <= (250 + max(batch, 100),) * 2
+    copies = [(page(9_000 + number, 10**6), b"%16d" % number) for number in range(2)]
+    expected = state.decide(copies)
+    decide(state, *(page(number) for number in range(10_000, 10_060)))
+    assert state.decide(copies) == expected
+    assert expected[1].duplicate_of == page(9_000).page.id
+    state.close()
 
 
 def test_observers_are_told_how_many_expired(tmp_path: Path) -> None:
