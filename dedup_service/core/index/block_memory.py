@@ -61,11 +61,11 @@ class SegmentPool:
         first, number = self.room, len(self._segments)
         size_bytes = max(first, FIRST_ITEMS) * self._item_bytes
         if size_bytes >= 2 * HUGE_PAGE:
-            segment, address = huge_memory(-(-size_bytes // HUGE_PAGE))
+            segment = huge_memory(-(-size_bytes // HUGE_PAGE))
         else:
             segment = np.zeros(size_bytes + _CACHE_LINE, np.uint8)
-            address = int(segment.ctypes.data)
-            address += -address % _CACHE_LINE
+        address = int(segment.ctypes.data)
+        address += -address % _CACHE_LINE
         self._segments.append(segment)
         self._bases[number] = address - first * self._item_bytes
         return self.room

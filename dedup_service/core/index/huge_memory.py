@@ -17,22 +17,18 @@ HUGE_PAGE = 1 << 21
 """Bytes of a huge page, and what such memory begins at a multiple of."""
 
 
-def huge_memory(pages: int) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return zeroed memory of so many huge pages: what keeps it alive, and its address.
+def huge_memory(pages: int) -> npt.NDArray[np.uint8]:
+    """Return zeroed memory of so many huge pages: uint8[pages * HUGE_PAGE], whose address is a multiple of HUGE_PAGE.
 
     It is provided when it is first written to, a huge page at a time. What lies around it, less than a huge page, is
     address space alone.
     """
-    size = (pages + 1) * HUGE_PAGE
-    if not hasattr(mmap, "MADV_HUGEPAGE"):
-        memory = np.zeros(size, np.uint8)
-        return memory, _aligned(memory)
-    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory = np.frombuffer(mapped, np.uint8)
-    mapped.madvise(mmap.MADV_HUGEPAGE)
-    return memory, _aligned(memory)
-
-
-def _aligned(memory: npt.NDArray[np.uint8]) -> int:
-    address = int(memory.ctypes.data)
-    return address + -address % HUGE_PAGE
+    size = pages * HUGE_PAGE
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        mapped = mmap.mmap(-1, size + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+        memory = np.frombuffer(mapped, np.uint8)
+    else:
+        memory = np.zeros(size + HUGE_PAGE, np.uint8)
+    first = -memory.ctypes.data % HUGE_PAGE
+    return memory[first : first + size]

@@ -64,16 +64,14 @@ class MemoryPages:
     def _add_piece(self) -> None:
         huge_pages = min(self._size_bytes // (_HUGE_SHARE * HUGE_PAGE), _MAX_HUGE_PAGES)
         if huge_pages:
-            piece, first = huge_memory(huge_pages)
-            size_bytes = huge_pages * HUGE_PAGE
-            pages = size_bytes // self._page_bytes
+            piece = huge_memory(huge_pages)
+            pages = len(piece) // self._page_bytes
         else:
             pages = min(_FIRST_PIECE_PAGES << min(len(self._pieces), 16), _MAX_PIECE_PAGES)
-            size_bytes = (pages + 1) * self._page_bytes
-            piece = np.zeros(size_bytes, np.uint8)
-            first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
+            piece = np.zeros((pages + 1) * self._page_bytes, np.uint8)
+        first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
         self._pieces.append(piece)
-        self._size_bytes += size_bytes
+        self._size_bytes += len(piece)
         self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))
 
     def take_many(self, count: int) -> list[int]:
