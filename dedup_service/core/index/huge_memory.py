@@ -7,6 +7,7 @@ Where the system has no huge pages, or no free ones, this is memory like any oth
 """
 
 import mmap
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ def huge_memory(pages: int) -> npt.NDArray[np.uint8]:
     size = pages * HUGE_PAGE
     if hasattr(mmap, "MADV_HUGEPAGE"):
         mapped = mmap.mmap(-1, size + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        mapped.madvise(mmap.MADV_HUGEPAGE)
+        with suppress(OSError):  # of a system that was built without huge pages
+            mapped.madvise(mmap.MADV_HUGEPAGE)
         memory = np.frombuffer(mapped, np.uint8)
     else:
         memory = np.zeros(size + HUGE_PAGE, np.uint8)
