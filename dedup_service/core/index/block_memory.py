@@ -20,6 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from dedup_service.core.index.huge_memory import HUGE_PAGE, huge_memory
 from dedup_service.core.kernels import kernel_inline
 
 __all__ = [
@@ -38,7 +39,6 @@ FIRST_ITEMS = 1 << FIRST_BITS
 SEGMENTS = 17
 """Segments of a pool at most: 2**32 items."""
 
-_HUGE_PAGE = 1 << 21
 _CACHE_LINE = 64
 
 
@@ -60,10 +60,12 @@ class SegmentPool:
         """Add a segment; return the new room."""
         first, number = self.room, len(self._segments)
         size_bytes = max(first, FIRST_ITEMS) * self._item_bytes
-        alignment = _HUGE_PAGE if size_bytes >= 2 * _HUGE_PAGE else _CACHE_LINE
-        segment = np.zeros(size_bytes + alignment, np.uint8)
+        if size_bytes >= 2 * HUGE_PAGE:
+            segment = huge_memory(-(-size_bytes // HUGE_PAGE))
+        else:
+            segment = np.zeros(size_bytes + _CACHE_LINE, np.uint8)
         address = int(segment.ctypes.data)
-        address += -address % alignment
+        address += -address % _CACHE_LINE
         self._segments.append(segment)
         self._bases[number] = address - first * self._item_bytes
         return self.room

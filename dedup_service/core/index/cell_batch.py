@@ -39,6 +39,7 @@ from dedup_service.core.index.quotient_segment import (
     may_have,
     prefetch_home,
     prefetch_tags,
+    prefetch_values,
     run_holds,
     value_at,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "PathColumns",
     "follow_changes",
     "probe_many",
+    "sift",
 ]
 
 CHANGE, PAGE, ENTRIES, PATH_KEYS = range(PROGRESS, PROGRESS + 4)
@@ -188,8 +190,6 @@ def collect(
     """
     segment, first, rest = located(value, 0, cells)
     overflowed = np.uint64(0)
-    if not may_have(first, field(cells, SLOTS), rest, segment):
-        return count, overflowed
     place = -1
     for slot in range(field(cells, SLOTS)):
         home = first + slot
@@ -209,34 +209,72 @@ def collect(
 
 
 @kernel_inline
-def collect_all(keys: npt.NDArray[np.uint32], cells: int, found: npt.NDArray[np.int64]) -> int:
+def may_lead_on(value: int, cells: int) -> bool:
+    """Return whether a hash may have cells, and fetch what they hold if so. False is certain."""
+    segment, first, rest = located(value, 0, cells)
+    if not may_have(first, field(cells, SLOTS), rest, segment):
+        return False
+    prefetch_values(first, segment)
+    return True
+
+
+@kernel_inline
+def collect_all(
+    keys: npt.NDArray[np.uint32], cells: int, found: npt.NDArray[np.int64], active: npt.NDArray[np.uint64]
+) -> int:
     """Write the rows that a page's keys lead to into `found`, some of them repeatedly; return how many.
 
     In each part all slots are looked at for the first key, and for the next one those whose cell turned
-    entries away. keys: uint32[PARTS, levels]; found: int64[PARTS * levels * slots].
+    entries away; so it goes from key to key, for all parts at once, and what one part needs is fetched while others
+    are looked at. keys: uint32[PARTS, levels]; found: int64[PARTS * levels * slots]; active: uint64[PARTS], scratch.
     """
-    count = 0
-    for part in range(PARTS):
-        active = ~np.uint64(0) >> np.uint64(64 - field(cells, SLOTS))
-        for level in range(keys.shape[1]):
-            if keys[part, level] == 0 or active == 0:
-                break
-            count, active = collect(cell_hash(part, keys[part, level]), active, cells, found, count)
+    count, going = 0, PARTS
+    active[:] = ~np.uint64(0) >> np.uint64(64 - field(cells, SLOTS))
+    for level in range(keys.shape[1]):
+        if going == 0:
+            break
+        for part in range(PARTS):
+            key = keys[part, level]
+            if active[part] and not (key and may_lead_on(cell_hash(part, key), cells)):
+                active[part] = 0
+        going = 0
+        for part in range(PARTS):
+            if active[part]:
+                value = cell_hash(part, keys[part, level])
+                count, active[part] = collect(value, active[part], cells, found, count)
+                if active[part] and level + 1 < keys.shape[1]:
+                    prefetch_tags(cell_hash(part, keys[part, level + 1]), cells)
+                    going += 1
     return count
 
 
 @kernel_inline_allocating
-def sort_few(found: npt.NDArray[np.int64], count: int) -> None:
-    """Sort the first `count` numbers; in a few of them, inserting one after another is several times as fast."""
-    if count > _FEW:
-        found[:count] = np.sort(found[:count])
+def sort_few(found: npt.NDArray[np.int64]) -> None:
+    """Sort some numbers; in a few of them, inserting one after another is several times as fast."""
+    if len(found) > _FEW:
+        found[:] = np.sort(found)
         return
-    for end in range(1, count):
+    for end in range(1, len(found)):
         one, place = found[end], end
         while place > 0 and found[place - 1] > one:
             found[place] = found[place - 1]
             place -= 1
         found[place] = one
+
+
+@kernel_inline_allocating
+def count_different(found: npt.NDArray[np.int64]) -> int:
+    """Return how many different numbers there are; of a few, to compare all pairs takes less than to sort them."""
+    if len(found) > _FEW:
+        ordered = np.sort(found)
+        return int(1 + np.count_nonzero(ordered[1:] != ordered[:-1]))
+    different = 0
+    for end in range(len(found)):
+        before = 0
+        for place in range(end):
+            before += found[place] == found[end]
+        different += before == 0
+    return different
 
 
 @kernel_inline
@@ -247,55 +285,19 @@ def prefetch_probe(keys: npt.NDArray[np.uint32], cells: int) -> None:
 
 
 @kernel_inline
-def probe_page(
-    keys: npt.NDArray[np.uint32],
-    sieve: npt.NDArray[np.uint64],
-    most_differing: int,
-    cells: int,
-    sieve_pages: npt.NDArray[np.int64],
-    found: npt.NDArray[np.int64],
-) -> tuple[int, int]:
-    """Write the rows that a page's keys lead to and that pass the sieve into `found`, ascending.
-
-    Returns how many passed, and how many there were before. Arguments as for `follow_changes`; `found` has room.
-    """
-    count = collect_all(keys, cells, found)
-    for place in range(count):
-        prefetch_address(word_address(found[place], 2, sieve_pages))
-    sort_few(found, count)
-    passed = different = 0
-    before = np.int64(-1)
-    for place in range(count):
-        row = found[place]
-        if row == before:
-            continue
-        before = row
-        different += 1
-        address = word_address(row, 2, sieve_pages)
-        bits = popcount(sieve[0] ^ np.uint64(load64(address)))
-        bits += popcount(sieve[1] ^ np.uint64(load64(address + 8)))
-        if bits <= most_differing:
-            found[passed] = row
-            passed += 1
-    return passed, different
-
-
-@kernel_inline
 def probe_pages(
     start: int,
     end: int,
     keys: npt.NDArray[np.uint32],
-    sieves: npt.NDArray[np.uint64],
-    most_differing: int,
     cells: int,
-    sieve_pages: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
-    probed: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
+    active: npt.NDArray[np.uint64],
 ) -> int:
-    """Probe pages from number `start` up to `end`, the keys of the latter fetched; return how many pages are done.
+    """Write what the keys of pages from number `start` up to `end` lead to; return how many pages are done.
 
-    It stops where `found` may be too short for a page. Arguments as for `follow_changes`.
+    The keys of page `start` were fetched; those of page `end` will be. It stops where `found` may be too short for a
+    page. Arguments as for `follow_changes`; active: as for `collect_all`.
     """
     most = keys.shape[1] * keys.shape[2] * field(cells, SLOTS)
     for page in range(start, end):
@@ -304,10 +306,7 @@ def probe_pages(
             return page
         if page + 1 < len(keys):
             prefetch_probe(keys[page + 1], cells)
-        passed, probed[page] = probe_page(
-            keys[page], sieves[page], most_differing, cells, sieve_pages, found[first : first + most]
-        )
-        offsets[page + 1] = first + passed
+        offsets[page + 1] = first + collect_all(keys[page], cells, found[first : first + most], active)
     return end
 
 
@@ -315,18 +314,63 @@ def probe_pages(
 def probe_many(
     start: int,
     keys: npt.NDArray[np.uint32],
+    cells: int,
+    offsets: npt.NDArray[np.int64],
+    found: npt.NDArray[np.int64],
+) -> int:
+    """Probe all pages from number `start` on, as `probe_pages` does; return how many pages are done."""
+    active = np.empty(PARTS, np.uint64)
+    if start < len(keys):
+        prefetch_probe(keys[start], cells)
+    return int(probe_pages(start, len(keys), keys, cells, offsets, found, active))
+
+
+@kernel_inline
+def prefetch_sieves(
+    page: int, offsets: npt.NDArray[np.int64], found: npt.NDArray[np.int64], sieve_pages: npt.NDArray[np.int64]
+) -> None:
+    """Fetch the sieves of what was found for a page."""
+    for place in range(offsets[page], offsets[page + 1]):
+        prefetch_address(word_address(found[place], 2, sieve_pages))
+
+
+@long_kernel
+def sift(
     sieves: npt.NDArray[np.uint64],
     most_differing: int,
-    cells: int,
     sieve_pages: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
     probed: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
-) -> int:
-    """Probe all pages from number `start` on, as `probe_pages` does; return how many pages are done."""
-    if start < len(keys):
-        prefetch_probe(keys[start], cells)
-    return int(probe_pages(start, len(keys), keys, sieves, most_differing, cells, sieve_pages, offsets, probed, found))
+) -> npt.NDArray[np.uint32]:
+    """Return what of `found` passes the sieve, the rows of each page ascending and once: uint32[m].
+
+    offsets: int64[n + 1], what each page found; receive where its rows begin then. probed: int64[n] receives how many
+    rows there were before. Other arguments as for `follow_changes`.
+    """
+    first, passed = offsets[0], 0
+    if len(sieves):
+        prefetch_sieves(0, offsets, found, sieve_pages)
+    for page in range(len(sieves)):
+        if page + 1 < len(sieves):
+            prefetch_sieves(page + 1, offsets, found, sieve_pages)
+        end, begin = offsets[page + 1], passed
+        probed[page] = count_different(found[first:end])
+        for place in range(first, end):
+            row = found[place]
+            address = word_address(row, 2, sieve_pages)
+            bits = popcount(sieves[page, 0] ^ np.uint64(load64(address)))
+            bits += popcount(sieves[page, 1] ^ np.uint64(load64(address + 8)))
+            found[passed] = row
+            passed += bits <= most_differing
+        sort_few(found[begin:passed])
+        chosen, passed = found[begin:passed], begin
+        for place in range(len(chosen)):
+            if place == 0 or chosen[place] != found[passed - 1]:
+                found[passed] = chosen[place]
+                passed += 1
+        first, offsets[page + 1] = end, passed
+    return found[:passed].astype(np.uint32)
 
 
 @kernel_inline
@@ -404,13 +448,10 @@ def follow_changes(
     path_of: npt.NDArray[np.int64],
     due: npt.NDArray[np.int64],
     keys: npt.NDArray[np.uint32],
-    sieves: npt.NDArray[np.uint64],
-    most_differing: int,
     cells: int,
     turned: int,
     sieve_pages: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
-    probed: npt.NDArray[np.int64],
     found: npt.NDArray[np.int64],
     progress: npt.NDArray[np.int64],
 ) -> int:
@@ -420,12 +461,12 @@ def follow_changes(
         rows, slots, removes, new_keys, new_sieves: of changes, as in `CellChanges`; slots: uint8[m].
         levels, spans, path_keys, path_of: of changes, as in `PathColumns`; receive those of insertions.
         due: int64[n], ascending; page i is probed after the first due[i] changes. All changes are applied at last.
-        keys: uint32[n, PARTS, levels], of pages. sieves: uint64[n, 2], of pages; an entry of which more than
-            `most_differing` of these bits differ is left out.
+        keys: uint32[n, PARTS, levels], of pages.
         cells, turned: addresses of the tables. sieve_pages: of the entries' sieves, two words a row.
-        offsets, probed, found: int64[n + 1], int64[n] and int64[...] receive where the rows of each page begin, how
-            many there were before the sieve, and the rows, ascending within a page.
+        offsets, found: int64[n + 1] and int64[...] receive where the rows of each page begin, and the rows, in any
+            order and some of them repeatedly; `sift` has the rest to do.
     """
+    active = np.empty(PARTS, np.uint64)
     if progress[PAGE] < len(keys):
         prefetch_probe(keys[progress[PAGE]], cells)
     while True:
@@ -458,8 +499,6 @@ def follow_changes(
         end = page + 1
         while end < len(keys) and due[end] <= progress[CHANGE]:
             end += 1
-        progress[PAGE] = probe_pages(
-            page, end, keys, sieves, most_differing, cells, sieve_pages, offsets, probed, found
-        )
+        progress[PAGE] = probe_pages(page, end, keys, cells, offsets, found, active)
         if progress[PAGE] < end:
             return MORE_FOUND

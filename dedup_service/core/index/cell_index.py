@@ -42,6 +42,7 @@ from dedup_service.core.index.cell_batch import (
     PathColumns,
     follow_changes,
     probe_many,
+    sift,
 )
 from dedup_service.core.index.cell_redo import (
     MAX_SLOTS,
@@ -119,7 +120,8 @@ class CellRows:
     """Rows by the keys of their entries. slots: 1 to 64. levels: keys of each part, 1 to 32.
 
     A row is a number below 2**32 - 1 that the caller gives an entry, and may give another one once that entry
-    was removed. Rows should be dense: each has 16 bytes for its sieve.
+    was removed, but not with another sieve within one call of `follow`. Rows should be dense: each has 16 bytes for
+    its sieve.
 
     >>> index = CellRows(slots=2, levels=1)
     >>> keys = np.array([[1], [2], [3], [4], [5], [6], [7], [8]], "<u4").tobytes()
@@ -334,13 +336,16 @@ class CellRows:
             offsets int64[n + 1] and rows uint32[m]: page i has rows[offsets[i]:offsets[i + 1]], ascending; and
             how many entries each page had before the sieve, int64[n].
         """
-        offsets, probed = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys), np.int64)
-        done, cells, sieve_pages = 0, self._cells.address, self._sieves.addresses
-        while True:
-            done = probe_many(done, keys, sieves, MOST_DIFFERING, cells, sieve_pages, offsets, probed, self._found)
-            if done == len(keys):
-                return offsets, self._found[: offsets[-1]].astype(np.uint32), probed
+        offsets, done = np.zeros(len(keys) + 1, np.int64), 0
+        while (done := probe_many(done, keys, self._cells.address, offsets, self._found)) < len(keys):
             self._double_found()
+        rows, probed = self._sifted(sieves, offsets)
+        return offsets, rows, probed
+
+    def _sifted(self, sieves: Sieves, offsets: Integers) -> tuple[RowNumbers, Integers]:
+        """Return what passes the sieve of what was found, and how many rows there were before; see `sift`."""
+        probed = np.zeros(len(sieves), np.int64)
+        return sift(sieves, MOST_DIFFERING, self._sieves.addresses, offsets, probed, self._found), probed
 
     def follow(self, changes: CellChanges, due: Integers, keys: npt.NDArray[np.uint32], sieves: Sieves) -> CellAnswers:
         """Apply changes and probe pages between them: in one loop, without the interpreter lock.
@@ -355,8 +360,7 @@ class CellRows:
         inserted = changes.rows[~changes.removes]
         if len(inserted):
             self._make_room(int(inserted.max()))
-        paths = PathColumns(changes)
-        offsets, probed = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys), np.int64)
+        paths, offsets = PathColumns(changes), np.zeros(len(keys) + 1, np.int64)
         arguments = (
             _plain(changes.rows, np.uint32),
             (changes.ordinals % self._slots).astype(np.uint8),
@@ -369,13 +373,10 @@ class CellRows:
             paths.of,
             _plain(due, np.int64),
             _plain(keys, np.uint32),
-            _plain(sieves, np.uint64),
-            MOST_DIFFERING,
             self._cells.address,
             self._turned.address,
             self._sieves.addresses,
             offsets,
-            probed,
         )
         progress = np.zeros(BATCH_PROGRESS, np.int64)
         progress[PATH_KEYS] = paths.given
@@ -389,7 +390,7 @@ class CellRows:
         if outcome == REFUSED:
             row = changes.rows[progress[CHANGE]]
             raise StateError(f"row {row} is not in the cells of its path; the index and its entries differ")
-        rows = self._found[: offsets[-1]].astype(np.uint32)
+        rows, probed = self._sifted(_plain(sieves, np.uint64), offsets)
         return CellAnswers(offsets, rows, probed, paths.inserted(changes.removes))
 
     def _make_room(self, row: int) -> None:

@@ -37,8 +37,8 @@ __all__ = ["CROWD", "HashRows"]
 CROWD = 16
 """Rows of one hash that lie in the table, at most."""
 
-_MAX_LOAD = 0.9
-"""More than the cells have: these tables are searched three times a page, cells 64 times."""
+_MAX_LOAD, _STEPS = 0.9, 16
+"""Fuller than the cells are: these tables are searched three times a page, cells 64 times."""
 
 _AHEAD = 8
 """Hashes whose places are fetched while loops work on the one before them."""
@@ -60,7 +60,7 @@ class HashRows:
     __slots__ = ("_crowd_order", "_crowded", "_found", "_in_crowds", "_table")
 
     def __init__(self) -> None:
-        self._table = QuotientTable(max_load=_MAX_LOAD)
+        self._table = QuotientTable(max_load=_MAX_LOAD, steps=_STEPS)
         self._crowded: dict[int, array[int]] = {}
         self._crowd_order = array("q")
         self._in_crowds = 0

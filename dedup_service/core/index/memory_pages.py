@@ -5,8 +5,8 @@ are cut from larger pieces, which double in size up to `_MAX_PIECE_PAGES` pages,
 and the memory of a large one is at most one piece more than its pages. A page that is given back is used for
 the next request; memory is not returned to the system before the pool is dropped.
 
-Once a pool is so large that `_HUGE_PIECE_BYTES` are a small part of it, its pieces have that size: numpy asks the
-system for huge pages of memory for them, of which 512 times fewer have to be provided and found by the processor.
+Once a pool is so large that a huge page of the system is a small part of it, its pieces consist of such
+(`huge_memory`).
 
 Invariants: pages begin at multiples of their size; addresses are valid as long as the pool lives. Whoever passes
 them to a kernel keeps the pool alive.
@@ -15,16 +15,18 @@ them to a kernel keeps the pool alive.
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.index.huge_memory import HUGE_PAGE, huge_memory
+
 __all__ = ["MemoryPages"]
 
 _FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 128
 """Pages of the first piece, and of the largest ones but the huge: 1 MB for pages of 8 KB."""
 
-_HUGE_PIECE_BYTES = 8 << 20
-"""numpy asks for huge pages from 4 MB on, and the first and the last of a piece are none."""
+_HUGE_SHARE = 8
+"""From this many huge pages on, a pool takes huge pages: one part in so many of what it has."""
 
-_HUGE_FROM_BYTES = 16 * _HUGE_PIECE_BYTES
-"""Size of a pool from which on a piece of that size is 6% of it at most."""
+_MAX_HUGE_PAGES = 4
+"""Huge pages of a piece, at most."""
 
 
 class MemoryPages:
@@ -38,7 +40,7 @@ class MemoryPages:
 
     def __init__(self, page_bytes: int) -> None:
         self._page_bytes = page_bytes
-        self._pieces: list[npt.NDArray[np.uint64]] = []
+        self._pieces: list[npt.NDArray[np.uint8]] = []
         self._free: list[int] = []
         self._used = self._size_bytes = 0
 
@@ -55,16 +57,22 @@ class MemoryPages:
     def take(self) -> int:
         """Return the address of a page."""
         if not self._free:
-            pages = min(_FIRST_PIECE_PAGES << min(len(self._pieces), 16), _MAX_PIECE_PAGES)
-            if self._size_bytes >= _HUGE_FROM_BYTES:
-                pages = max(pages, _HUGE_PIECE_BYTES // self._page_bytes)
-            piece = np.zeros((pages + 1) * self._page_bytes // 8, np.uint64)
-            self._pieces.append(piece)
-            self._size_bytes += piece.nbytes
-            first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
-            self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))
+            self._add_piece()
         self._used += 1
         return self._free.pop()
+
+    def _add_piece(self) -> None:
+        huge_pages = min(self._size_bytes // (_HUGE_SHARE * HUGE_PAGE), _MAX_HUGE_PAGES)
+        if huge_pages:
+            piece = huge_memory(huge_pages)
+            pages = len(piece) // self._page_bytes
+        else:
+            pages = min(_FIRST_PIECE_PAGES << min(len(self._pieces), 16), _MAX_PIECE_PAGES)
+            piece = np.zeros((pages + 1) * self._page_bytes, np.uint8)
+        first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
+        self._pieces.append(piece)
+        self._size_bytes += len(piece)
+        self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))
 
     def take_many(self, count: int) -> list[int]:
         """Return the addresses of several pages."""

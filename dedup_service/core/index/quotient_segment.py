@@ -93,6 +93,7 @@ __all__ = [
     "next_in_run",
     "prefetch_home",
     "prefetch_tags",
+    "prefetch_values",
     "run_holds",
     "seek",
     "segment_of",
@@ -151,6 +152,9 @@ MAX_NARROW, MAX_MIDDLE, MAX_WIDE = FIRST, FIRST << 8, FIRST << 16
 
 WORD_MORE, BYTE_MORE = 1, 2
 """Kinds of upper halves: 16 and 8 bits."""
+
+_LINE_BYTES = 64
+"""Of a line of the processor's caches."""
 
 _PAGE_SHIFT, _IN_PAGE = 11, PAGE_PLACES - 1
 _TAG_PAGE = 2 * PAGE_PLACES
@@ -295,8 +299,12 @@ def prefetch_home(value: int, table: int) -> None:
     """Fetch the cache lines of the tags and of the values at the first home of a hash."""
     segment = segment_of(value, table)
     home = row_of(value, segment) * field(table, SLOTS)
-    prefetch_address(tag_address(home, segment))
-    prefetch_address(value_address(home, segment))
+    tags = tag_address(home, segment)
+    prefetch_address(tags)
+    prefetch_address(tags + BLOCK_BYTES)
+    prefetch_values(home, segment)
+    if field(segment, WIDE) == BYTE_MORE:
+        prefetch_address(upper_byte_address(home, segment))
 
 
 @kernel_inline
@@ -353,6 +361,14 @@ def prefetch_tags(value: int, table: int) -> None:
     tags = tag_address(home, segment)
     prefetch_address(tags)
     prefetch_address(tags + BLOCK_BYTES)
+
+
+@kernel_inline
+def prefetch_values(home: int, segment: int) -> None:
+    """Fetch the values of the elements at a home, most of which are not far behind it."""
+    values = value_address(home, segment)
+    prefetch_address(values)
+    prefetch_address(values + _LINE_BYTES)
 
 
 @kernel_inline

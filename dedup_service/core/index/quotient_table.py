@@ -1,10 +1,10 @@
 """A hash table of six or seven bytes a place that grows by small steps: segments, and the directory that finds them.
 
 The directory has a segment for each value of the first bits of a hash; a segment has its own number of these
-bits (extendible hashing). A segment that is full gets a sixteenth more places, and one that has reached its
-largest size is split in two. So a large table is nearly as full as its `max_load` at every size, and an insertion
-that has to wait for growth waits for the rebuilding of one segment, of at most `COLUMN_PAGES` · `PAGE_PLACES`
-places. A segment from which most elements were removed shrinks in the same way.
+bits (extendible hashing). A segment that is full gets an eighth more places, or a sixteenth, and one that has
+reached its largest size is split in two. So a large table is nearly as full as its `max_load` at every size, and an
+insertion that has to wait for growth waits for the rebuilding of one segment, of at most `COLUMN_PAGES` ·
+`PAGE_PLACES` places. A segment from which most elements were removed shrinks in the same way.
 
 A page of the table is 2,048 places of one column; pages of segments that shrink serve others.
 Elements, homes and tags are those of `quotient_segment`.
@@ -52,9 +52,6 @@ from dedup_service.core.index.quotient_segment import (
 
 __all__ = ["QuotientTable", "scratch"]
 
-_STEP = 16
-"""A segment that is full grows by 1/16, so that each element is copied some 16 times while its segment doubles."""
-
 _SPARSE = 0.6
 """Share of the limit below which a segment shrinks."""
 
@@ -74,15 +71,29 @@ _MAX_ELEMENTS = COLUMN_PAGES * PAGE_PLACES
 
 
 class QuotientTable:
-    """Segments with their directory. slots: 1 to 64. max_load: share of the homes from which a segment grows."""
+    """Segments with their directory. slots: 1 to 64. max_load: share of the homes from which a segment grows.
 
-    __slots__ = ("_copies", "_directory", "_max_load", "_segments", "_slots", "_table", "_tags", "_values", "address")
+    steps: it grows by one part in so many, so that each element is copied about as often while its segment doubles.
+    """
+
+    __slots__ = (
+        "_copies",
+        "_directory",
+        "_max_load",
+        "_segments",
+        "_slots",
+        "_steps",
+        "_table",
+        "_tags",
+        "_values",
+        "address",
+    )
 
     address: int
     """Of the table, for kernels; whoever calls one keeps the table alive."""
 
-    def __init__(self, slots: int = 1, *, max_load: float = 0.84) -> None:
-        self._slots, self._max_load = slots, max_load
+    def __init__(self, slots: int = 1, *, max_load: float = 0.866, steps: int = 8) -> None:
+        self._slots, self._max_load, self._steps = slots, max_load, steps
         self._tags, self._values = MemoryPages(2 * PAGE_PLACES), MemoryPages(4 * PAGE_PLACES)
         self._copies = 0
         self._segments: list[Record] = []
@@ -245,7 +256,7 @@ class QuotientTable:
             return
         prefix = int(segment[PREFIX])
         more = int(before[(prefix + 1) << shift] - before[prefix << shift])
-        if more * _STEP <= used:
+        if more * self._steps <= used:
             return
         columns = scratch()
         count = read_in_order(_address(segment), self.address, *columns)
@@ -273,7 +284,7 @@ class QuotientTable:
     def _pages_for(self, segment: Record, elements: int) -> int:
         """Return how many pages a column needs for so many elements and some more."""
         min_rows = -(-(1 << (HASH_BITS - int(segment[DEPTH]))) // MAX_WIDE)
-        homes = max(min_rows * self._slots, int(elements * (1 + 1 / _STEP) / self._max_load))
+        homes = max(min_rows * self._slots, int(elements * (1 + 1 / self._steps) / self._max_load))
         return -(-(homes + self._slots + max(_MIN_SLACK, 2 * self._slots, homes >> 7)) // PAGE_PLACES)
 
     def _shape(self, segment: Record, elements: int, least: int = 1) -> int:
@@ -288,7 +299,8 @@ class QuotientTable:
         segment[LIMIT] = max(1, int(rows * self._slots * self._max_load))
         segment[SPARSE_LIMIT] = 0
         if pages > self._pages_for(segment, 0):  # so few that a page less is enough
-            fewer = int(((pages - 1) * PAGE_PLACES - slack - self._slots) * self._max_load * _STEP / (_STEP + 1))
+            homes = (pages - 1) * PAGE_PLACES - slack - self._slots
+            fewer = int(homes * self._max_load * self._steps / (self._steps + 1))
             segment[SPARSE_LIMIT] = max(0, min(int(segment[LIMIT] * _SPARSE), fewer - fewer // 16))
         self._set_pages(segment, pages, pages, _upper_pages(pages, wide))
         return pages

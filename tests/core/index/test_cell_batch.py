@@ -113,14 +113,19 @@ def rows_of(answers: CellAnswers) -> list[list[int]]:
 
 
 def steps_of(chosen: random.Random, three: Three, count: int, most_keys: int) -> list[Step]:
-    """Random steps; `three` says which rows are live. Keys are few, so that cells crowd; some pages have none."""
+    """Random steps; `three` says which rows are live. Keys are few, so that cells crowd; some pages have none.
+
+    A row that was removed is free for another entry with the next batch.
+    """
     live, steps = set(three.live), []
+    used = set(live)
     for _ in range(count):
         kind = chosen.choice(["insert", "insert", "remove", "probe", "probe"])
         row = 0
         if kind == "insert":
-            row = chosen.choice([row for row in range(len(live) + 3) if row not in live])
+            row = chosen.choice([row for row in range(len(used) + 3) if row not in used])
             live.add(row)
+            used.add(row)
         elif kind == "remove":
             if not live:
                 continue
