@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
+from dedup_service.core.decision.bases import BasedState, base_of
 from dedup_service.core.decision.candidates import Candidates, CandidateSizes, LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState, Decision, MutablePageNames
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
@@ -49,6 +50,7 @@ from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKi
 __all__ = [
     "DELETED_UNREAD",
     "NewCandidates",
+    "OpenBases",
     "OpenEntries",
     "Outcome",
     "Replica",
@@ -66,6 +68,9 @@ OpenEntries = Callable[[str, Policy], tuple[EntryStore, EntryTables]]
 
 A log has them from its first policy on.
 """
+
+OpenBases = Callable[[str, Policy], BasedState]
+"""Returns what a log with bases begins with: (identity of the log, its first policy)."""
 
 NewCandidates = Callable[[Policy, DeciderState], Candidates]
 """Makes the candidates of a log whose entries are elsewhere, as they are in a state of its decider."""
@@ -152,6 +157,7 @@ class Replica:
         state: ReplicaState | None = None,
         entries: OpenEntries | None = None,
         candidates: NewCandidates | None = None,
+        bases: OpenBases | None = None,
     ) -> None:
         state = state or ReplicaState()
         self.sequence = state.sequence
@@ -161,7 +167,7 @@ class Replica:
         self.counts: Counter[str] = Counter(with_present_names(state.counts))
         self._names = names
         self._shards = shards
-        self._open_entries, self._elsewhere = entries, candidates
+        self._open_entries, self._elsewhere, self._open_bases = entries, candidates, bases
         self._overrides = Overrides(state.corrections)
         self._candidates: LocalCandidates | None = None
         self._decisions: Generator[Decision, None, None] | None = None  # of the pages of a batch that come next
@@ -178,7 +184,7 @@ class Replica:
 
         sequence: larger than any before; there may be gaps. Returns None for a record without an input
         record, and for an input record that already has its outcome. StateError for a page before any
-        policy; then nothing changed.
+        policy, and for the first policy of a log whose bases are not there; then nothing changed.
         """
         outcome: Outcome | None = None
         match record:
@@ -371,7 +377,7 @@ class Replica:
 
     def _decided_page(self, records: RecordColumns, place: int, decision: Decision) -> Outcome:
         """Name and count a page that was decided, and return its outcome."""
-        verdict = decision.verdict
+        verdict = self._with_base(decision)
         if decision.kept:
             self._names.add(verdict.sequence, verdict.id, verdict.url)
         self._count(verdict)
@@ -420,7 +426,7 @@ class Replica:
             verdict = self._foreign(sequence, record.prepared.page, record.space_id, self.policy.space_id)
         else:
             decision = self._decision(sequence, record)
-            verdict, original = decision.verdict, decision.original
+            verdict, original = self._with_base(decision), decision.original
             if decision.kept:
                 self._names.add(sequence, verdict.id, verdict.url)
         self._count(verdict)
@@ -435,6 +441,11 @@ class Replica:
             title=page.title,
             original=original,
         )
+
+    def _with_base(self, decision: Decision) -> Verdict:
+        """Return the verdict of a decision; it names the base that has the original."""
+        base = None if self.policy is None else base_of(self.policy.bases, decision.original)
+        return decision.verdict if base is None else replace(decision.verdict, duplicate_of_base=base.name)
 
     def _decision(self, sequence: int, record: PageRecord) -> Decision:
         assert self._decider is not None
@@ -520,13 +531,28 @@ class Replica:
         if record.is_void(self.policy, self.policy_sequence):
             self.counts["policy_void"] += 1
             return
-        if self.log is None:
-            self.log = record.log
+        log = record.log if self.log is None else self.log
         if self._decider is None:
-            self._decider = self._new_decider(record.policy, (), DeciderState())
+            begun = self._begun(log, record.policy)
+            self.log = log  # the entries are opened with it
+            self._decider = self._new_decider(record.policy, (), begun.decider)
+            for correction in begun.corrections:
+                self._overrides.add(correction)
+        self.log = log
         self._decider.set_rule(record.policy.rule)
         self._decider.expiry.keep = record.policy.keep
         self.policy, self.policy_sequence = record.policy, sequence
+
+    def _begun(self, log: str | None, policy: Policy) -> BasedState:
+        """Return what the log begins with; StateError if it has bases that are not there."""
+        if not policy.bases:
+            return BasedState()
+        if self._open_bases is None:
+            raise StateError(
+                f"the log was begun with the bases {', '.join(base.name for base in policy.bases)}, without which its "
+                "pages cannot be decided: ask a running service that has them (`serve --base`)"
+            )
+        return self._open_bases(log or "", policy)
 
     def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
         candidates: Candidates

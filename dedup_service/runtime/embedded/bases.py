@@ -20,9 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.runtime.embedded.base_labels import BaseLabel, base_of
+from dedup_service.runtime.embedded.base_labels import BaseLabel
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.corrections import written_detail
 from dedup_service.runtime.embedded.database import (
@@ -189,8 +190,8 @@ class Base:
         return BaseLabel(self.name, str(self.folder), self.journal.header.identity, self.commit, after, self.records)
 
 
-def open_base(name: str, folder: Path, scratch: Path, space_id: str) -> Base:
-    """Open the base in `folder`. name: as it was given. space_id: of the pages that come.
+def open_base(name: str, folder: Path, scratch: Path, space_id: str | None) -> Base:
+    """Open the base in `folder`. name: as it was given. space_id: of the pages that come; None: that of the base.
 
     ConfigurationError if there is no such folder; StateError without a state; ForeignStateError for one of another
     space or kind; StateDamagedError, or StateInUseError while it is written too fast.
@@ -223,9 +224,9 @@ def open_base(name: str, folder: Path, scratch: Path, space_id: str) -> Base:
     return Base(name, folder, journal, manifest, commit)
 
 
-def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id: str) -> None:
+def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id: str | None) -> None:
     header, log = journal.header, journal.log
-    if header.space_id != space_id:
+    if space_id not in {None, header.space_id}:
         raise ForeignStateError(
             f"the base {name} was made in space {header.space_id}, the pages would come in space {space_id}: "
             "fingerprints of two spaces cannot be compared. Give the --scheme, --idf … that the base was made with, or "

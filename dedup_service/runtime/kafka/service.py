@@ -11,14 +11,15 @@ Invariant: a step that fails ends the service with its error; the other step doe
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from dedup_service.core.decision.replica import Replica
-from dedup_service.core.log_records import PolicyRecord
+from dedup_service.core.log_records import Policy, PolicyRecord
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.shard import ShardNumber
@@ -43,6 +44,13 @@ from dedup_service.runtime.kafka.shards.restore import answered_to, restore_reso
 from dedup_service.runtime.kafka.shards.shard_step import SHARD, ShardStep
 from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.mounted_bases import (
+    BASES_FOLDER,
+    BaseUnusableError,
+    MountedBases,
+    offered_bases,
+    require_bases,
+)
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.kafka.state.step_offsets import (
     BACKFILL_DECIDED,
@@ -99,7 +107,7 @@ class ServiceSettings:
     step; None if it has all entries itself. verify: compare the answers of replicas. answer_all: a shard answers to
     messages that have an answer, too.
     snapshot_every: minimum number of log records between two snapshots. max_memory_bytes: of this process, if it
-    decides (see `runtime.memory_limit`).
+    decides (see `runtime.memory_limit`). bases: of the log, folder or address by name; an empty log begins with them.
     """
 
     connection: Connection
@@ -129,6 +137,7 @@ class ServiceSettings:
     resolved_shards: int | None = None
     verify: bool = False
     answer_all: bool = False
+    bases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def group_id(self) -> str:
@@ -153,6 +162,7 @@ class Service:
         self._restore: RestoreEvent | None = None
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
+        self._waits_for = ""
         self._failure: BaseException | None = None
         self._drain_until = 0.0
         self._stop_by: float | None = None
@@ -161,7 +171,7 @@ class Service:
     def status(self) -> ServiceStatus:
         """Return the status of the service; may be called from any thread, at any time."""
         steps = tuple(step.status for step in list(self._steps.values()))
-        return ServiceStatus(self._restore, steps, len(self._settings.steps), self._monitor.backlog())
+        return ServiceStatus(self._restore, steps, len(self._settings.steps), self._monitor.backlog(), self._waits_for)
 
     @property
     def space_options(self) -> SpaceOptions:
@@ -208,15 +218,26 @@ class Service:
         fingerprinter = build_fingerprinter(settings.space)
         is_bounded = settings.max_memory_bytes is not None
         space_id = fingerprinter.space_id
-        requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep, may_be_lower=is_bounded)
+        requested = RequestedPolicy(
+            space_id,
+            settings.rule,
+            settings.action,
+            settings.keep,
+            may_be_lower=is_bounded,
+            bases=partial(offered_bases, settings.bases, self._bases_folder, space_id) if settings.bases else None,
+        )
         if DECIDE in settings.steps:
             load_kernels(fingerprinter, requested.policy, shards=settings.shards)
         return requested
 
+    @property
+    def _bases_folder(self) -> Path:
+        return self._settings.state / BASES_FOLDER
+
     def _start_steps(
         self, local: LocalState, requested: RequestedPolicy | None, stack: ExitStack, stop: threading.Event
     ) -> Steps | None:
-        """Build the steps, retrying while brokers are unavailable; None if `stop` was set first.
+        """Build the steps, retrying while brokers or bases are unavailable; None if `stop` was set first.
 
         stack: closes the steps' resources.
         """
@@ -231,6 +252,11 @@ class Service:
                         raise
                     backoff.wait(error)
                     continue
+                except BaseUnusableError as error:  # somebody has to put it there, whenever that is
+                    self._waits_for = str(error)
+                    backoff.wait(error)
+                    continue
+                self._waits_for = ""
                 stack.push(attempt.pop_all())
                 return steps
         return None
@@ -253,7 +279,8 @@ class Service:
         steps: Steps = {}
         if DECIDE in settings.steps:
             offsets = self._offsets(begins, stack)
-            step = self._decide_step(local, log, requested, first, binding.pages, offsets, stop)
+            bases = self._mounted(first.policy, requested.space_id, stack)
+            step = self._decide_step(local, log, requested, first, binding.pages, offsets, bases, stop)
             if step is None:
                 return None
             steps[DECIDE] = step
@@ -272,7 +299,7 @@ class Service:
             stack.callback(preparer.close, 0.0)  # once the step has ended, nobody takes what its workers still do
             self._preparer = preparer
             steps[FINGERPRINT] = self._fingerprint_step(
-                local.instance, preparer, requested.space_id, binding.pages, self._offsets(begins, stack)
+                local.instance, preparer, requested.space_id, binding.pages, self._offsets(begins, stack), log.first
             )
         return steps
 
@@ -284,6 +311,7 @@ class Service:
         first: PolicyRecord,
         pages: str,
         offsets: StepOffsets,
+        bases: MountedBases | None,
         stop: threading.Event,
     ) -> DecideStep | None:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
@@ -309,6 +337,7 @@ class Service:
                 max_waiting=DecideSettings().max_pending_outcomes,
                 pages=self._topics.pages,
                 memory=memory,
+                bases=bases,
             )
         if restored is None:
             return None
@@ -337,6 +366,18 @@ class Service:
             sharded=sharded,
             session_timeout_s=settings.session_timeout_s,
         )
+
+    def _mounted(self, policy: Policy, space_id: str, stack: ExitStack) -> MountedBases | None:
+        """Open the bases of a log, which `stack` closes; None if it has none.
+
+        BaseUnusableError if one is not there; ConfigurationError if others are given.
+        """
+        require_bases(policy, self._settings.bases)
+        if not policy.bases:
+            return None
+        bases = MountedBases.open(policy.bases, self._settings.bases, self._bases_folder, space_id)
+        stack.callback(bases.close)
+        return bases
 
     def _resolver(
         self,
@@ -415,7 +456,7 @@ class Service:
         return offsets
 
     def _fingerprint_step(
-        self, instance: str, preparer: Preparer, space_id: str, pages: str, offsets: StepOffsets
+        self, instance: str, preparer: Preparer, space_id: str, pages: str, offsets: StepOffsets, first: int
     ) -> FingerprintStep:
         settings = self._settings
         return FingerprintStep(
@@ -432,6 +473,7 @@ class Service:
             topic_id=pages,
             lag=lambda: self._monitor.backlog().lag(FINGERPRINT),
             session_timeout_s=settings.session_timeout_s,
+            first=first,
         )
 
     def _producer(self, step: str, instance: str) -> TransactionalProducer:
