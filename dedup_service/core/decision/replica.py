@@ -57,6 +57,7 @@ __all__ = [
     "ReplicaState",
     "Wanted",
     "batches_of",
+    "begun_with_bases",
     "decided_pages",
 ]
 
@@ -137,6 +138,18 @@ def decided_pages(records: RecordColumns, others: Sequence[int]) -> tuple[PagesI
     is_other = frozenset(others)
     decided = [place for place in range(len(records)) if place not in is_other]
     return PagesInColumns(records.take(decided)), decided
+
+
+def begun_with_bases(log: str, policy: Policy, bases: OpenBases | None) -> BasedState:
+    """Return what a log begins with. policy: its first one; StateError if it has bases that are not there."""
+    if not policy.bases:
+        return BasedState()
+    if bases is None:
+        raise StateError(
+            f"the log was begun with the bases {', '.join(base.name for base in policy.bases)}, without which its "
+            "pages cannot be decided: ask a running service that has them (`serve --base`)"
+        )
+    return bases(log, policy)
 
 
 class Replica:
@@ -533,7 +546,7 @@ class Replica:
             return
         log = record.log if self.log is None else self.log
         if self._decider is None:
-            begun = self._begun(log, record.policy)
+            begun = begun_with_bases(log or "", record.policy, self._open_bases)
             self.log = log  # the entries are opened with it
             self._decider = self._new_decider(record.policy, (), begun.decider)
             for correction in begun.corrections:
@@ -542,17 +555,6 @@ class Replica:
         self._decider.set_rule(record.policy.rule)
         self._decider.expiry.keep = record.policy.keep
         self.policy, self.policy_sequence = record.policy, sequence
-
-    def _begun(self, log: str | None, policy: Policy) -> BasedState:
-        """Return what the log begins with; StateError if it has bases that are not there."""
-        if not policy.bases:
-            return BasedState()
-        if self._open_bases is None:
-            raise StateError(
-                f"the log was begun with the bases {', '.join(base.name for base in policy.bases)}, without which its "
-                "pages cannot be decided: ask a running service that has them (`serve --base`)"
-            )
-        return self._open_bases(log or "", policy)
 
     def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
         candidates: Candidates

@@ -322,7 +322,7 @@ class Service:
         sharded: ShardedLog | None = None
         restored: RestoredReplica | None
         if settings.resolved_shards is not None:
-            resolver = self._resolver(settings.resolved_shards, local, log, first, written, stop)
+            resolver = self._resolver(settings.resolved_shards, local, log, first, written, bases, stop)
             if resolver is None:
                 return None
             restored, sharded = resolver
@@ -386,12 +386,13 @@ class Service:
         log: LogConsumer,
         first: PolicyRecord,
         written: dict[tuple[str, int], int],
+        bases: MountedBases | None,
         stop: threading.Event,
     ) -> tuple[RestoredReplica, ShardedLog] | None:
         """Return the state of a resolver and the log that it follows; None if `stop` was set first."""
         settings, topics, log_id = self._settings, self._topics, first.log or ""
         require_shards(settings.connection, topics, shards)
-        resolver = restore_resolver(shards, local, log, log_id, first.policy, written, topics, stop=stop)
+        resolver = restore_resolver(shards, local, log, log_id, first.policy, written, topics, stop=stop, bases=bases)
         if resolver is None:
             return None
         self._report_restore(RestoreEvent(0, 0, 0.0, done=True))
@@ -426,7 +427,10 @@ class Service:
         require_shards(settings.connection, topics, number.of)
         log_id = first.log or ""
         answered = -1 if settings.answer_all else answered_to(settings.connection, topics.candidates, number, log_id)
-        restored = restore_shard(number, local, log, log_id, first.policy, topics, answered=answered, stop=stop)
+        bases = self._mounted(first.policy, first.policy.space_id, stack)
+        restored = restore_shard(
+            number, local, log, log_id, first.policy, topics, answered=answered, stop=stop, bases=bases
+        )
         if restored is None:
             return None
         self._report_restore(RestoreEvent(0, 0, 0.0, done=True))

@@ -47,7 +47,6 @@ from dedup_service.runtime.kafka.state.deciding_state import (
     decode_deciding_state,
     encode_deciding_state,
 )
-from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import (
@@ -61,7 +60,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, StoreSize
 from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "Snapshotted", "StoredSnapshot", "tail_of"]
+__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "FirstPages", "Snapshotted", "StoredSnapshot", "tail_of"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -101,6 +100,18 @@ class Snapshotted(Protocol):
         ...
 
 
+class FirstPages(Protocol):
+    """What a log with bases begins with: those of all bases (`MountedBases`), or those of a shard."""
+
+    def make(self, pages: Path, label: StoreLabel, policy: Policy) -> None:
+        """Make the kept pages before the first record of the log, in the folder `pages`, which is not there."""
+        ...
+
+    def adopt(self, pages: Path) -> None:
+        """Let kept pages that `make` has made before be usable where the bases are now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredSnapshot:
     """What a snapshot has beside the settled entries.
@@ -132,7 +143,7 @@ class DecidingStore:
         self._every = every
         self._superseded = superseded
         self._shards = 1
-        self._bases: MountedBases | None = None
+        self._bases: FirstPages | None = None
         self._stored: StoredSnapshot | None = None
         self._entries: StoredEntries | None = None
         self._taken_at = -1
@@ -177,7 +188,7 @@ class DecidingStore:
             reason,
         )
 
-    def begin(self, stored: StoredSnapshot | None, *, shards: int = 1, bases: MountedBases | None = None) -> None:
+    def begin(self, stored: StoredSnapshot | None, *, shards: int = 1, bases: FirstPages | None = None) -> None:
         """Go on from a snapshot that `stored` returned, or, with None, from the beginning of the log.
 
         bases: of the log, whose kept pages it begins with; None: without any.

@@ -13,8 +13,8 @@ which one is missing or another one.
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -36,6 +36,7 @@ from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.store.errors import translated_os_errors
 from dedup_service.runtime.store.linked_store import link_again
 from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_manifest
+from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.whole_file import read_extra
 
 __all__ = ["BASES_FOLDER", "BaseOffer", "BaseUnusableError", "MountedBases", "offered_bases", "require_bases"]
@@ -101,15 +102,23 @@ class MountedBases:
 
     def make(self, pages: Path, label: StoreLabel, policy: Policy) -> None:
         """Make the kept pages of a log before its first record, in the folder `pages`, which is created."""
-        work = self._folder / _BEGUN
-        if len(self._bases) == 1:
-            _delete(work)
-            begin_pages(self._bases[0], work, label, -1, "")
-        elif not (work / MANIFEST).exists():
-            self._entered(label, policy)
+        work = self._work(label, policy)
         if work.exists():
             with translated_os_errors(pages):
                 work.replace(pages)
+
+    @contextmanager
+    def pages(self, label: StoreLabel, policy: Policy) -> Iterator[PageStore | None]:
+        """Open the kept pages of all bases, to be read; None if there are none. Deletes what was made for that."""
+        work = self._work(label, policy)
+        if not work.exists():
+            yield None
+            return
+        store = PageStore.open_read_only(work, label)
+        assert store is not None
+        with closing(store):
+            yield store
+        _delete(work)
 
     def adopt(self, pages: Path) -> None:
         """Let kept pages that were begun with these bases lead to where they are now."""
@@ -138,6 +147,16 @@ class MountedBases:
             base.journal.close()
         with suppress(OSError):
             shutil.rmtree(self._folder / _SCRATCH)
+
+    def _work(self, label: StoreLabel, policy: Policy) -> Path:
+        """Return a folder with the kept pages of all bases; it is not there if they have none."""
+        work = self._folder / _BEGUN
+        if len(self._bases) == 1:
+            _delete(work)
+            begin_pages(self._bases[0], work, label, -1, "")
+        elif not (work / MANIFEST).exists():
+            self._entered(label, policy)
+        return work
 
     def _entered(self, label: StoreLabel, policy: Policy) -> DeciderState:
         """Make the kept pages of several bases; return the state of the decider behind them."""

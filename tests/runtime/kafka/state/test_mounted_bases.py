@@ -17,6 +17,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source, first_offset
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action, Verdict
+from dedup_service.runtime.embedded.state import StateSettings
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import (
@@ -30,7 +31,7 @@ from dedup_service.runtime.kafka.state.restore import restore
 from dedup_service.runtime.store.linked_store import manifest_digest
 from dedup_service.runtime.store.manifest import MANIFEST
 from tests.runtime.embedded.prepared import SPACE_ID
-from tests.runtime.embedded.test_bases import GUARDED, Record, apply, digests, opened, oracle, said, stream
+from tests.runtime.embedded.test_bases import CROWDED, GUARDED, Record, apply, digests, opened, oracle, said, stream
 
 from .list_log import ListLog
 
@@ -45,9 +46,9 @@ class Ran:
     state: ReplicaState
 
 
-def made(folder: Path, records: Sequence[Record], keep: Keep | None = None) -> Path:
+def made(folder: Path, records: Sequence[Record], keep: Keep | None = None, setting: StateSettings = CROWDED) -> Path:
     """A closed state with the pages of these records."""
-    with closing(opened(folder, rule=GUARDED, keep=keep)) as state:
+    with closing(opened(folder, rule=GUARDED, keep=keep, setting=setting)) as state:
         apply(state, records)
     return folder
 
