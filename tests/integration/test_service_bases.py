@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.service.reading import read_all
 from benchmarks.service.texts import Writer
-from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.page import Page
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.shards.shard import ShardNumber
@@ -22,11 +22,14 @@ from dedup_service.interfaces.cli.main import run
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.explain.live_pages import LivePages, RecentDecisions
+from dedup_service.runtime.kafka.explain.replayed_log import ReplayedLog
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from dedup_service.runtime.resources import build_fingerprinter
+from dedup_service.runtime.workers.page_reader import PageReader
 from deploy.kafka.readiness import wait_until
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running, settings
@@ -152,3 +155,37 @@ def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, 
     with running(settings(broker, topics, tmp_path / "own", bases=mine), progress := Progress()):
         progress.wait_for(lambda: progress.done >= 10)
     assert len(verdicts(broker, topics)) == 20
+
+
+def test_a_page_of_a_base_is_explained(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """A process that decides finds it by its sequence and its address, with its text and its verdict in the base."""
+    pages = pages_of(120)
+    decided(tmp_path / "corpus", pages[:100])
+    bases = {"corpus": str(tmp_path / "corpus")}
+    chosen, recent, progress = settings(broker, topics, tmp_path / "own", bases=bases), RecentDecisions(), Progress()
+    with running(chosen, progress, recent) as service, closing(PageReader()) as reader:  # type: ignore[arg-type]
+        publish(broker, topics, pages[100:])
+        progress.wait_for(lambda: progress.done >= 20)
+        copies = [one for one in verdicts(broker, topics) if one.duplicate_of_base is not None]
+        assert copies
+        with closing(LivePages(service, broker.connection, topics, recent, reader)) as live:
+            for copy in copies:
+                page = live.find(copy.sequence)
+                assert page is not None
+                original = live.judged(page).original
+                assert original is not None
+                in_base = live.find(original)
+                assert in_base is not None
+                assert (in_base.id, in_base.url, in_base.sequence) == (
+                    copy.duplicate_of,
+                    copy.duplicate_of_url,
+                    original,
+                )
+                assert live.text(in_base) == next(one.text for one in pages if one.id == copy.duplicate_of)
+                assert live.judged(in_base).verdict is not None
+                assert live.text(page) is not None
+            assert live.find(0) is None
+    with pytest.raises(StateError, match="begun with the bases corpus"):
+        ReplayedLog(broker.connection, topics, ["x"])
+    where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
+    assert run(["replay", *where]) == 1

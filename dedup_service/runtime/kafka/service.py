@@ -163,6 +163,7 @@ class Service:
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
         self._waits_for = ""
+        self._bases: MountedBases | None = None
         self._failure: BaseException | None = None
         self._drain_until = 0.0
         self._stop_by: float | None = None
@@ -177,6 +178,11 @@ class Service:
     def space_options(self) -> SpaceOptions:
         """Options of the space in which pages are fingerprinted."""
         return self._settings.space
+
+    @property
+    def bases(self) -> MountedBases | None:
+        """The bases of the log, None if it has none or this process has not opened them (yet)."""
+        return self._bases
 
     def pool_state(self) -> PoolState | None:
         """Return the state of the worker pool, None if it is not started; may be called from any thread."""
@@ -377,6 +383,7 @@ class Service:
             return None
         bases = MountedBases.open(policy.bases, self._settings.bases, self._bases_folder, space_id)
         stack.callback(bases.close)
+        self._bases = bases
         return bases
 
     def _resolver(

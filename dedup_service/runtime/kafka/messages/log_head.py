@@ -33,6 +33,11 @@ class LogHead:
     others: int = 0
 
     @property
+    def is_begun(self) -> bool:
+        """Whether the log has more than layouts, so that its numbers are known."""
+        return self.policy is not None or self.others > 0
+
+    @property
     def first(self) -> int:
         """The number of the first message of the log."""
         return 0 if self.policy is None else first_offset(self.policy.policy.based_on)

@@ -130,6 +130,11 @@ class MountedBases:
             if base.manifest is not None and base.manifest.sizes is not None:
                 memory.admit(base.manifest.sizes.memory, base.manifest.sizes.live)
 
+    def folder_of(self, sequence: int) -> tuple[Path, int] | None:
+        """Return the folder of the base that has a page, and its sequence there; None for a page of the log itself."""
+        found = base_of(self._places, sequence)
+        return None if found is None else (self._bases[self._places.index(found)].folder, sequence - found.after)
+
     def name(self, sequence: int) -> tuple[str, str] | None:
         """Return (id, url) of a page of a base; None for a page of the log itself."""
         found = base_of(self._places, sequence)
