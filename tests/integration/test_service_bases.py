@@ -115,6 +115,7 @@ def test_verdicts_are_those_of_one_run_over_base_and_log(
     where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--group", "g")
     for _ in range(2):  # as of a command that was interrupted
         assert run(["policy", "set", "--base", f"corpus={corpus}", *where]) == 0
+    assert run(["policy", "set", "--base", f"corpus={tmp_path / 'oracle'}", *where]) == 2
     chosen = processes(settings(broker, topics, tmp_path / "own", bases={"corpus": corpus}), shards)
     for part in range(3):
         if part == 2:

@@ -142,15 +142,15 @@ def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action 
 def _begin_log(
     options: dict[str, Any], bases: dict[str, str], rule: MatchRule | None, action: Action | None
 ) -> dict[str, Any]:
-    from dedup_service.runtime.kafka.control.operator_records import begin_with_bases
+    from dedup_service.runtime.kafka.control.based_log import begin_with_bases
 
     topics = topics_from(options)
     group = f"{topics.prefix}{options['group']}"
     with TemporaryDirectory(prefix="twinsieve-") as folder:
-        first, sequence = begin_with_bases(
+        in_force = begin_with_bases(
             connection_from(options), topics, group, bases, Path(folder), rule, action, options["keep"]
         )
-    return _values_of(first.policy, sequence)
+    return _values_of(in_force.policy, in_force.sequence)
 
 
 def _values_of(policy: Policy, sequence: int | None) -> dict[str, Any]:

@@ -294,6 +294,7 @@ def _log_fields(settings: ServiceSettings) -> dict[str, Any]:
         "steps": "+".join(sorted(settings.steps)),
         "outputs": settings.outputs.value,
         "state": str(settings.state),
+        **({"bases": ",".join(settings.bases)} if settings.bases else {}),
         "processes": settings.processes,
         "pid": os.getpid(),
     }

@@ -109,9 +109,9 @@ class LogConsumer:
         """
         last = self.end() if end is None else end
         while (position := self.position) < last:
-            progress(position, last)
+            progress(position - self.first, last - self.first)
             yield self.poll(_POLL_S, max_records)
-        progress(last, last)
+        progress(last - self.first, last - self.first)
 
     def read_one(self, offset: int) -> ConsumerRecord | None:
         """Return the first committed record at or after `offset`, None if there is none.

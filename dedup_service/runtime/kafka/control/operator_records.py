@@ -16,10 +16,9 @@ interrupted replay left incomplete (`require_whole`).
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import (
@@ -48,7 +47,7 @@ from dedup_service.runtime.kafka.client.producers import append
 from dedup_service.runtime.kafka.messages.log_head import number_log, read_head
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, log_message, numbered
 from dedup_service.runtime.kafka.messages.page_batch import is_batch
-from dedup_service.runtime.kafka.state.mounted_bases import BaseOffer, offered_bases
+from dedup_service.runtime.kafka.state.mounted_bases import BaseOffer
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
 from dedup_service.runtime.kafka.topics import OutputMode, Topics, describe, require_log
 
@@ -62,7 +61,6 @@ __all__ = [
     "add_records",
     "append_policy",
     "begin_layout",
-    "begin_with_bases",
     "begun_with",
     "binding_of",
     "change_policy",
@@ -207,38 +205,6 @@ def first_policy(
         )
     _check_binding(topics, first, binding)
     return first
-
-
-def begin_with_bases(
-    connection: Connection,
-    topics: Topics,
-    group: str,
-    given: Mapping[str, str],
-    folder: Path,
-    rule: MatchRule | None = None,
-    action: Action | None = None,
-    keep: Keep | None = None,
-) -> tuple[PolicyRecord, int]:
-    """Let an empty log begin with bases, before any service does; return its first policy and the sequence of that.
-
-    group: of the service, with its prefix. given: folder or address of each base, by name. folder: for scratch files.
-    rule, keep: None takes those of the first base. ConfigurationError if the log has begun otherwise; raises as
-    `first_policy` and `offered_bases`.
-    """
-    offer = offered_bases(given, folder)
-    requested = RequestedPolicy(offer.space_id, rule, action, keep, bases=lambda: offer)
-    with closing(LogConsumer(connection, topics.fingerprints)) as log:
-        binding = binding_of(connection, topics, group, OutputMode.VERDICTS)
-        first = first_policy(connection, topics, log, requested, binding)
-        asked = requested.first_policy(None)
-        if replace(first.policy, action=asked.action if action is None else first.policy.action) != asked:
-            names = ", ".join(base.name for base in first.policy.bases)
-            begun = f"with the bases {names}" if names else "without bases"
-            raise ConfigurationError(
-                f"{topics.fingerprints} was begun {begun} and by {first.policy.rule}; bases are given to an empty log "
-                "alone. Leave --base out, or begin another log with --prefix"
-            )
-        return first, sequence_at(log.first + (0 if read_head(log).layout is None else 1))
 
 
 def begun_with(connection: Connection, topics: Topics, log: LogConsumer) -> PolicyRecord:

@@ -8,12 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import fsspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.replica import ReplicaState
-from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source, first_offset
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action, Verdict
@@ -225,3 +226,69 @@ def test_one_state_under_two_names_is_refused(tmp_path: Path) -> None:
     corpus = str(made(tmp_path / "corpus", stream(3, 20)))
     with pytest.raises(ConfigurationError, match="the bases a and b are one state"):
         offered_bases({"a": corpus, "b": corpus}, tmp_path / BASES_FOLDER, SPACE_ID)
+
+
+def test_a_folder_is_compacted_beside_its_base(tmp_path: Path) -> None:
+    """Dead rows of the base go from the folder of the process alone, and verdicts stay."""
+    records = stream(11, 120)
+    given = {"corpus": str(made(tmp_path / "corpus", records[:70]))}
+    log = log_of(first_with(given, tmp_path), records[70:])
+    expected, before = run(tmp_path / "fresh", log, given), digests(tmp_path / "corpus")
+    run(tmp_path / "own", log[:30], given, snapshot=True)
+    with LocalState.open(tmp_path / "own") as local:
+        local.compact(lambda _what, _done, _total: None)
+    assert run(tmp_path / "own", log, given).verdicts == expected.verdicts
+    assert digests(tmp_path / "corpus") == before
+
+
+def test_a_base_may_have_a_base(tmp_path: Path) -> None:
+    """Names of the inner one are found, through a restart; verdicts name the base that the log has."""
+    records = stream(13, 120)
+    made(tmp_path / "inner", records[:40])
+    with closing(opened(tmp_path / "corpus", tmp_path / "inner")) as state:
+        apply(state, records[40:80])
+    given = {"corpus": str(tmp_path / "corpus")}
+    log = log_of(first_with(given, tmp_path), records[80:])
+    run(tmp_path / "own", log[:20], given, snapshot=True)
+    found = run(tmp_path / "own", log, given).verdicts
+    expected = oracle(tmp_path / "oracle", records, None)
+    assert said(found) == said(expected[len(expected) - len(found) :])
+    assert {verdict.duplicate_of_base for verdict in found} == {None, "corpus"}
+
+
+def test_a_base_at_an_address_is_downloaded_once(tmp_path: Path) -> None:
+    """Of another base under the address nothing is left, so that the right one is downloaded later."""
+    records = stream(9, 60)
+    corpus, other = made(tmp_path / "corpus", records[:40]), made(tmp_path / "other", records[:20])
+    address, files = "memory://mounted/corpus", fsspec.filesystem("memory")
+    log = log_of(first_with({"corpus": str(corpus)}, tmp_path), records[40:])
+    expected = run(tmp_path / "fresh", log, {"corpus": str(corpus)})
+    files.put(str(other), address, recursive=True)
+    with pytest.raises(BaseUnusableError, match="it is another one"):
+        run(tmp_path / "own", log, {"corpus": address})
+    files.rm(address, recursive=True)
+    with pytest.raises(BaseUnusableError, match="holds no twinsieve state"):
+        run(tmp_path / "own", log, {"corpus": address})
+    files.put(str(corpus), address, recursive=True)
+    try:
+        assert run(tmp_path / "own", log[:9], {"corpus": address}, snapshot=True).verdicts
+    finally:
+        files.rm(address, recursive=True)
+    assert run(tmp_path / "own", log, {"corpus": address}).verdicts == expected.verdicts
+
+
+def test_files_of_a_base_that_are_missing_or_altered_end_the_process(tmp_path: Path) -> None:
+    """The manifest is as it was, so this is found when they are read; the error names the file."""
+    records = stream(9, 200)
+    given = {"corpus": str(made(tmp_path / "corpus", records[:150]))}
+    log = log_of(first_with(given, tmp_path), records[150:])
+    rows = tmp_path / "corpus" / "pages" / "00000-0.rows"
+    content = rows.read_bytes()
+    rows.unlink()
+    with pytest.raises(StateError, match=rows.name):
+        run(tmp_path / "own", log, given)
+    rows.write_bytes(bytes(len(content)))
+    with pytest.raises(StateError, match=rows.name):
+        run(tmp_path / "own", log, given)
+    rows.write_bytes(content)
+    assert run(tmp_path / "own", log, given).verdicts == run(tmp_path / "fresh", log, given).verdicts
