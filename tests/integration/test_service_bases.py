@@ -135,7 +135,7 @@ def test_verdicts_are_those_of_one_run_over_base_and_log(
 
 
 def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """One without it and one with another; the log is begun by the first service, and no later one is given others."""
+    """One without it and one with another; it goes on when the base is there. No later process is given others."""
     pages = pages_of(60)
     decided(tmp_path / "corpus", pages[:40])
     decided(tmp_path / "other", pages[20:40])
@@ -153,8 +153,13 @@ def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, 
     with pytest.raises(ConfigurationError, match="cannot be given more any later"):
         Service(settings(broker, topics, tmp_path / "own", bases=mine | {"more": "x"})).run(threading.Event())
     assert len(verdicts(broker, topics)) == 10
-    with running(settings(broker, topics, tmp_path / "own", bases=mine), progress := Progress()):
+    mount = tmp_path / "mount"
+    moved = settings(broker, topics, tmp_path / "own", bases={"corpus": str(mount)})
+    with running(moved, progress := Progress()) as service:
+        assert wait_until(lambda: "is no folder" in service.status().waits_for, timeout_s=60)
+        shutil.copytree(tmp_path / "corpus", mount)
         progress.wait_for(lambda: progress.done >= 10)
+        assert service.status().waits_for == ""
     assert len(verdicts(broker, topics)) == 20
 
 

@@ -83,6 +83,9 @@ T = TypeVar("T")
 _MAX_BYTES = 32 << 20
 """Size limit of one message, unpacked: the longest dead letter with its headers."""
 
+_BASE_PAUSE_S = 10.0
+"""Between two looks for a base that is not there, at most: each begins the start again."""
+
 _DRAIN_SHARE = 0.8
 """Share of `drain_s` in which the steps may start new work; the rest is for a last turn and for closing."""
 
@@ -248,6 +251,7 @@ class Service:
         stack: closes the steps' resources.
         """
         backoff = Backoff(stop, warning=ThrottledWarning(_LOG, "the service cannot start yet"))
+        without_base = Backoff(stop, longest_s=_BASE_PAUSE_S, warning=ThrottledWarning(_LOG, "nothing is decided yet"))
         deadline = time.monotonic() + self._settings.start_s
         while not backoff.stopped:
             with ExitStack() as attempt:
@@ -260,7 +264,7 @@ class Service:
                     continue
                 except BaseUnusableError as error:  # somebody has to put it there, whenever that is
                     self._waits_for = str(error)
-                    backoff.wait(error)
+                    without_base.wait(error)
                     continue
                 self._waits_for = ""
                 stack.push(attempt.pop_all())

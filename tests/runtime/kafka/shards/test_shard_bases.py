@@ -110,7 +110,7 @@ def decided_by_one(
             yield from replica.apply_parts(parts_of(message))
 
 
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),
     count=st.integers(0, 120),

@@ -89,7 +89,7 @@ def run(folder: Path, records: Sequence[LogRecord], given: dict[str, str], *, sn
         return Ran(sorted(found, key=lambda verdict: verdict.sequence), restored.replica.state())
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),
     count=st.integers(0, 120),
