@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import LogRecord, PageRecord, PolicyRecord, first_offset
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.runtime.embedded.state import StateSettings
 from dedup_service.runtime.kafka.shards.copying import copy_shard
@@ -24,7 +27,7 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.shard_state import ShardReplica, shard_state
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID
-from tests.runtime.embedded.test_bases import digests, stream
+from tests.runtime.embedded.test_bases import GUARDED, digests, stream
 from tests.runtime.kafka.state.test_mounted_bases import first_with, log_of, made
 
 SHARED = StateSettings(IndexLayout(slots=8, window=8), snapshot_every=40)
@@ -151,12 +154,14 @@ def test_outcomes_are_those_of_one_process(
     assert digests(folder / "corpus") == before
 
 
-def test_several_bases_are_shared_by_shards(tmp_path: Path) -> None:
-    """The rows of all of them are in the slots that their ordinals say."""
+@pytest.mark.parametrize("rule", [GUARDED, rule_for("body")])
+def test_several_bases_are_shared_by_shards(tmp_path: Path, rule: MatchRule) -> None:
+    """The rows of all of them are in the slots that their ordinals say; a rule that they had not finds them, too."""
     records = stream(7, 90)
     parts = (("a", records[:40]), ("b", records[30:70]))
     given = {name: str(made(tmp_path / name, some, setting=SHARED)) for name, some in parts}
     first = first_with(given, tmp_path)
+    first = replace(first, policy=replace(first.policy, rule=rule))
     messages = messages_with(log_of(first, records[60:] + records[:50]), 8)
     expected = list(decided_by_one(tmp_path / "one", messages, first, given))
     with ExitStack() as stack:
