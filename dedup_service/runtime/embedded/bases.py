@@ -42,13 +42,13 @@ from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.erasure import INTENT
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.linked_store import link_store, manifest_digest
+from dedup_service.runtime.store.linked_store import digest_of_manifest, link_store, manifest_digest
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base"]
+__all__ = ["Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base", "remote_commit"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -275,6 +275,17 @@ def download_base(address: str, folder: Path) -> None:
             "state folder"
         ) from error
     work.rename(folder)
+
+
+def remote_commit(address: str) -> str:
+    """Return the digest of the last commit of the base at an address, "" if it has none.
+
+    ConfigurationError, AddressUnreachableError.
+    """
+    try:
+        return digest_of_manifest(RemoteFolder(address).read(f"{PAGES_FOLDER}/{MANIFEST}"))
+    except FileNotFoundError:
+        return ""
 
 
 def _download_pages(remote: RemoteFolder, pages: Path) -> None:

@@ -24,7 +24,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel,
 from dedup_service.runtime.store.store_files import may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
-__all__ = ["link_again", "link_store", "manifest_digest", "relink"]
+__all__ = ["digest_of_manifest", "link_again", "link_store", "manifest_digest", "relink"]
 
 
 def link_store(source: Path, manifest: Manifest, folder: Path, label: StoreLabel, sequence: int, tail: str) -> None:
@@ -81,9 +81,14 @@ def _replace_link(path: Path, target: Path) -> None:
     temporary.replace(path)
 
 
+def digest_of_manifest(content: bytes) -> str:
+    """Return the digest of a manifest with this content."""
+    return xxhash.xxh3_128_hexdigest(content)
+
+
 def manifest_digest(folder: Path) -> str:
     """Return a digest of the manifest in `folder`: another commit has another one. StoreDamagedError without one."""
     try:
-        return xxhash.xxh3_128_hexdigest((folder / MANIFEST).read_bytes())
+        return digest_of_manifest((folder / MANIFEST).read_bytes())
     except OSError as error:
         raise StoreDamagedError(f"{folder / MANIFEST} cannot be read: {error}") from error

@@ -27,7 +27,7 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.addresses import AddressUnreachableError, is_address
-from dedup_service.runtime.embedded.bases import Base, begin_pages, download_base, open_base
+from dedup_service.runtime.embedded.bases import Base, begin_pages, download_base, open_base, remote_commit
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal_reader import keep_of
@@ -229,8 +229,13 @@ def require_bases(policy: Policy, given: Mapping[str, str]) -> None:
 def _mounted(base: LogBase, given: Mapping[str, str], download: Path, scratch: Path, space_id: str) -> Base:
     if base.name not in given:
         raise BaseUnusableError(f"base {base.name}: not given; start with --base {base.name}=FOLDER")
+    place = given[base.name]
     try:
-        return _opened(base.name, given[base.name], download, scratch, space_id)
+        if is_address(place) and not download.exists() and (found := remote_commit(place)) != base.commit:
+            raise _other_commit(base, found, place)  # it is asked for again and again, and may be large
+        return _opened(base.name, place, download, scratch, space_id)
+    except BaseUnusableError:
+        raise
     except (ConfigurationError, StateError, AddressUnreachableError) as error:
         raise BaseUnusableError(f"base {base.name}: {error}") from error
 
@@ -253,9 +258,13 @@ def _require_same(expected: LogBase, base: Base, download: Path) -> None:
             f"base {expected.name}: state {expected.log} expected, {base.journal.header.identity} found in "
             f"{base.folder}: it is another one"
         )
-    raise BaseUnusableError(
-        f"base {expected.name}: manifest {expected.commit or 'none'} expected, {base.commit or 'none'} found in "
-        f"{base.folder}: it has changed since the log was begun with it; give a copy of it as it was"
+    raise _other_commit(expected, base.commit, str(base.folder))
+
+
+def _other_commit(expected: LogBase, found: str, place: str) -> BaseUnusableError:
+    return BaseUnusableError(
+        f"base {expected.name}: manifest {expected.commit or 'none'} expected, {found or 'none'} found in {place}: it "
+        "has changed since the log was begun with it, or is another one; give a copy of it as it was"
     )
 
 
