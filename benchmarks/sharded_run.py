@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dedup_service.core.decision.decider import DeciderState, MutablePageNames
-from dedup_service.core.decision.replica import Outcome, Replica, ReplicaState
+from dedup_service.core.decision.replica import OpenBases, Outcome, Replica, ReplicaState
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, RejectedRecord
 from dedup_service.core.record_columns import LogPart
 from dedup_service.core.shards.candidates import AnsweredNames, ShardCandidates
@@ -60,9 +60,9 @@ class DictNames:
         self.names.pop(sequence, None)
 
 
-def messages_of(batches: Sequence[Sequence[LogRecord]]) -> list[LoggedMessage]:
-    """Return a log whose messages have these records; offsets have gaps, as behind markers."""
-    return [LoggedMessage(2 * place, _value_of(batch)) for place, batch in enumerate(batches)]
+def messages_of(batches: Sequence[Sequence[LogRecord]], first: int = 0) -> list[LoggedMessage]:
+    """Return a log whose messages have these records; offsets have gaps, as behind markers. first: the first offset."""
+    return [LoggedMessage(first + 2 * place, _value_of(batch)) for place, batch in enumerate(batches)]
 
 
 def _value_of(batch: Sequence[LogRecord]) -> bytes:
@@ -86,21 +86,23 @@ class ShardedRun:
     """`of` shards and a resolver.
 
     ahead: messages that a shard reads before its resolver, at most. names: makes those of each process. restarts:
-    before these messages the resolver is made anew from its state. seconds: by part of the work; answer_bytes,
-    outcome_bytes: of all answers and outcomes.
+    before these messages the resolver is made anew from its state. bases: what the log begins with. seconds: by part of
+    the work; answer_bytes, outcome_bytes: of all answers and outcomes.
     """
 
     of: int
     ahead: int = 5
     names: Callable[[], MutablePageNames] = DictNames
     restarts: frozenset[int] = frozenset()
+    bases: OpenBases | None = None
     outcomes: list[bytes] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     answer_bytes: int = 0
     outcome_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.shards = [Shard(ShardNumber(index + 1, self.of), self.names()) for index in range(self.of)]
+        numbers = [ShardNumber(index + 1, self.of) for index in range(self.of)]
+        self.shards = [Shard(number, self.names(), bases=self.bases) for number in numbers]
         self.answered = AnsweredNames(self.names())
         self.replica = self.resolver(None)
         self._answers: dict[int, dict[int, list[bytes]]] = defaultdict(dict)
@@ -119,7 +121,7 @@ class ShardedRun:
             self.answered.candidates = ShardCandidates(policy, state, self.of)
             return self.answered.candidates
 
-        return Replica(self.answered, state=state, candidates=candidates)
+        return Replica(self.answered, state=state, candidates=candidates, bases=self.bases)
 
     def decide(self, messages: Sequence[LoggedMessage]) -> Iterator[Outcome]:
         """Yield the outcomes of a log from its beginning."""

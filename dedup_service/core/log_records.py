@@ -20,6 +20,7 @@ __all__ = [
     "CorrectionRecord",
     "ExpiredRecord",
     "LayoutRecord",
+    "LogBase",
     "LogRecord",
     "PageRecord",
     "Policy",
@@ -31,6 +32,7 @@ __all__ = [
     "UnreadableRecord",
     "UnwrittenRecord",
     "backfill_topic",
+    "first_offset",
     "is_backfilled",
     "is_reported",
     "offset_of",
@@ -54,6 +56,18 @@ def sequence_at(offset: int, place: int = 0) -> int:
 def offset_of(sequence: int) -> int:
     """Return the offset of the message that has the record; -1, before the first one, for -1."""
     return sequence >> _PLACE_BITS
+
+
+def first_offset(based_on: int) -> int:
+    """Return what the first message of a log is numbered. based_on: the last sequence of its bases; 0: it has none.
+
+    All records of the log come after those of its bases, so the numbers of its messages are their offsets in the topic
+    and this one (`LogConsumer.number_from`).
+
+    >>> first_offset(0), first_offset(1), sequence_at(first_offset(4096))
+    (0, 1, 8192)
+    """
+    return offset_of(based_on) + 1 if based_on else 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,12 +110,28 @@ def is_reported(topic: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class LogBase:
+    """A base of a log: a state as it was when the log was begun (`core.decision.bases`).
+
+    name: as it was given. log: identity of its journal. commit: digest of the manifest of its kept pages. after: what
+    is added to its sequences; records: the last of them that counts. entries: kept pages that others are compared with.
+    """
+
+    name: str
+    log: str
+    commit: str
+    after: int
+    records: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What decides besides the pages.
 
-    space_id: of all fingerprints compared. layout: of the index. A log never changes these two. keep: bounds of
-    expiry; a log that names none keeps all. lowered: the bounds that a limit on memory has lowered to `keep`; none if
-    they are what people asked for.
+    space_id: of all fingerprints compared. layout: of the index. bases: what the log goes on from. A log never changes
+    these three. keep: bounds of expiry; a log that names none keeps all. lowered: the bounds that a limit on memory has
+    lowered to `keep`; none if they are what people asked for.
     """
 
     rule: MatchRule
@@ -110,10 +140,16 @@ class Policy:
     layout: IndexLayout = DEFAULT_LAYOUT
     keep: Keep = KEEP_ALL
     lowered: Keep = KEEP_ALL
+    bases: tuple[LogBase, ...] = ()
+
+    @property
+    def based_on(self) -> int:
+        """The last sequence of the bases, 0 without any."""
+        return self.bases[-1].after + self.bases[-1].records if self.bases else 0
 
     def continues(self, earlier: "Policy") -> bool:
-        """Whether this policy may follow an earlier one in a log: it has the same space and layout."""
-        return (self.space_id, self.layout) == (earlier.space_id, earlier.layout)
+        """Whether this policy may follow an earlier one in a log: it has the same space, layout and bases."""
+        return (self.space_id, self.layout, self.bases) == (earlier.space_id, earlier.layout, earlier.bases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +266,8 @@ class PolicyRecord:
     def is_void(self, in_force: Policy | None, since: int) -> bool:
         """Whether the record changes nothing, because another policy is in force.
 
-        An initial one never replaces another. One of another space or layout would stop all readers permanently.
+        An initial one never replaces another. One of another space or layout, or with other bases, would stop all
+        readers permanently.
         One that `replaces` a policy which is no longer in force was decided on by somebody who did not know of
         the change in between.
 

@@ -95,8 +95,9 @@ def _verdict(page: KnownPage) -> dict[str, Any] | None:
     verdict: Verdict | None = page.verdict
     if verdict is None:
         return None
-    of_url = verdict.duplicate_of_url
-    return {
+    of_url, of_base = verdict.duplicate_of_url, verdict.duplicate_of_base
+    base = {} if of_base is None else {"of_base": _clean(of_base, MAX_URL)}
+    return base | {
         "kind": verdict.kind.value,
         "reason": None if verdict.reason is None else _clean(verdict.reason, MAX_URL),
         "guard": None if verdict.guard is None else verdict.guard.value,

@@ -146,6 +146,17 @@ class EntryRows:
         rows["flags"] = [flags_of(entry) for entry in entries]
         return cls(rows, b"".join([part for entry in entries for part in (entry.evidence, entry.keys)]))
 
+    @classmethod
+    def in_order(cls, parts: Sequence[Self]) -> Self:
+        """Return the entries of all parts, one or more, in order of their sequences."""
+        rows = np.concatenate([part.rows for part in parts])
+        evidence = b"".join([part.evidence for part in parts])
+        starts = cls(rows).evidence_starts
+        order = np.argsort(rows["sequence"], kind="stable")
+        sizes = rows["evidence_bytes"].astype(np.int64)
+        spans = zip(starts[order].tolist(), (starts + sizes)[order].tolist(), strict=True)
+        return cls(rows[order], b"".join([evidence[start:end] for start, end in spans]))
+
     def __len__(self) -> int:
         return len(self.rows)
 

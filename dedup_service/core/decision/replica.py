@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
+from dedup_service.core.decision.bases import BasedState, base_of
 from dedup_service.core.decision.candidates import Candidates, CandidateSizes, LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState, Decision, MutablePageNames
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
@@ -49,12 +50,14 @@ from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKi
 __all__ = [
     "DELETED_UNREAD",
     "NewCandidates",
+    "OpenBases",
     "OpenEntries",
     "Outcome",
     "Replica",
     "ReplicaState",
     "Wanted",
     "batches_of",
+    "begun_with_bases",
     "decided_pages",
 ]
 
@@ -66,6 +69,9 @@ OpenEntries = Callable[[str, Policy], tuple[EntryStore, EntryTables]]
 
 A log has them from its first policy on.
 """
+
+OpenBases = Callable[[str, Policy], BasedState]
+"""Returns what a log with bases begins with: (identity of the log, its first policy)."""
 
 NewCandidates = Callable[[Policy, DeciderState], Candidates]
 """Makes the candidates of a log whose entries are elsewhere, as they are in a state of its decider."""
@@ -134,6 +140,18 @@ def decided_pages(records: RecordColumns, others: Sequence[int]) -> tuple[PagesI
     return PagesInColumns(records.take(decided)), decided
 
 
+def begun_with_bases(log: str, policy: Policy, bases: OpenBases | None) -> BasedState:
+    """Return what a log begins with. policy: its first one; StateError if it has bases that are not there."""
+    if not policy.bases:
+        return BasedState()
+    if bases is None:
+        raise StateError(
+            f"the log was begun with the bases {', '.join(base.name for base in policy.bases)}, without which its "
+            "pages cannot be decided: ask a running service that has them (`serve --base`)"
+        )
+    return bases(log, policy)
+
+
 class Replica:
     """Applies records in the order of the log.
 
@@ -152,6 +170,7 @@ class Replica:
         state: ReplicaState | None = None,
         entries: OpenEntries | None = None,
         candidates: NewCandidates | None = None,
+        bases: OpenBases | None = None,
     ) -> None:
         state = state or ReplicaState()
         self.sequence = state.sequence
@@ -161,7 +180,7 @@ class Replica:
         self.counts: Counter[str] = Counter(with_present_names(state.counts))
         self._names = names
         self._shards = shards
-        self._open_entries, self._elsewhere = entries, candidates
+        self._open_entries, self._elsewhere, self._open_bases = entries, candidates, bases
         self._overrides = Overrides(state.corrections)
         self._candidates: LocalCandidates | None = None
         self._decisions: Generator[Decision, None, None] | None = None  # of the pages of a batch that come next
@@ -178,7 +197,7 @@ class Replica:
 
         sequence: larger than any before; there may be gaps. Returns None for a record without an input
         record, and for an input record that already has its outcome. StateError for a page before any
-        policy; then nothing changed.
+        policy, and for the first policy of a log whose bases are not there; then nothing changed.
         """
         outcome: Outcome | None = None
         match record:
@@ -371,7 +390,7 @@ class Replica:
 
     def _decided_page(self, records: RecordColumns, place: int, decision: Decision) -> Outcome:
         """Name and count a page that was decided, and return its outcome."""
-        verdict = decision.verdict
+        verdict = self._with_base(decision)
         if decision.kept:
             self._names.add(verdict.sequence, verdict.id, verdict.url)
         self._count(verdict)
@@ -420,7 +439,7 @@ class Replica:
             verdict = self._foreign(sequence, record.prepared.page, record.space_id, self.policy.space_id)
         else:
             decision = self._decision(sequence, record)
-            verdict, original = decision.verdict, decision.original
+            verdict, original = self._with_base(decision), decision.original
             if decision.kept:
                 self._names.add(sequence, verdict.id, verdict.url)
         self._count(verdict)
@@ -435,6 +454,11 @@ class Replica:
             title=page.title,
             original=original,
         )
+
+    def _with_base(self, decision: Decision) -> Verdict:
+        """Return the verdict of a decision; it names the base that has the original."""
+        base = None if self.policy is None else base_of(self.policy.bases, decision.original)
+        return decision.verdict if base is None else replace(decision.verdict, duplicate_of_base=base.name)
 
     def _decision(self, sequence: int, record: PageRecord) -> Decision:
         assert self._decider is not None
@@ -520,10 +544,14 @@ class Replica:
         if record.is_void(self.policy, self.policy_sequence):
             self.counts["policy_void"] += 1
             return
-        if self.log is None:
-            self.log = record.log
+        log = record.log if self.log is None else self.log
         if self._decider is None:
-            self._decider = self._new_decider(record.policy, (), DeciderState())
+            begun = begun_with_bases(log or "", record.policy, self._open_bases)
+            self.log = log  # the entries are opened with it
+            self._decider = self._new_decider(record.policy, (), begun.decider)
+            for correction in begun.corrections:
+                self._overrides.add(correction)
+        self.log = log
         self._decider.set_rule(record.policy.rule)
         self._decider.expiry.keep = record.policy.keep
         self.policy, self.policy_sequence = record.policy, sequence

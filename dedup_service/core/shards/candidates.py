@@ -82,7 +82,8 @@ class ShardCandidates:
         self._removed: list[tuple[int, int, int]] = []
         self._message_first = state.ordinal
         self.last_candidates = self.last_read = 0
-        own = msgspec.msgpack.decode(state.candidates, type=_State) if state.candidates else _State()
+        begun = _State(live=sum(base.entries for base in policy.bases))
+        own = msgspec.msgpack.decode(state.candidates, type=_State) if state.candidates else begun
         self._settled_to, self._live = own.settled_to, own.live
         self._oldest = _Oldest(np.frombuffer(own.oldest, OLDEST), own.bound, own.listed_to)
         self._expires = own.expires

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.decision.bases import BasedState
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import MutablePageNames
 from dedup_service.core.decision.entries import Entry
@@ -29,7 +30,7 @@ from dedup_service.core.decision.entry_store import entries_at
 from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.decision.page_columns import PageColumns
-from dedup_service.core.decision.replica import OpenEntries, batches_of, decided_pages
+from dedup_service.core.decision.replica import OpenBases, OpenEntries, batches_of, begun_with_bases, decided_pages
 from dedup_service.core.decision.seen_records import SeenRecords
 from dedup_service.core.decision.table_answers import FoundHashes, ProbeBounds
 from dedup_service.core.errors import ConfigurationError, StateError
@@ -47,7 +48,7 @@ from dedup_service.core.log_records import (
 )
 from dedup_service.core.record_columns import LogPart, PagesInColumns, RecordColumns
 from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer, RecordAnswer, equal_limit, probe_shard
-from dedup_service.core.shards.outcomes import MessageOutcome
+from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
 from dedup_service.core.url import url_hash
 
 __all__ = ["Shard", "ShardNumber", "ShardState", "UndecidedMessage"]
@@ -156,7 +157,8 @@ class _Begun:
 class Shard:
     """Shard `number`. names: of its entries. entries: opens them once there is a policy; None keeps them in memory.
 
-    state: to go on from.
+    state: to go on from. bases: what a log with bases begins with, whose settled entries `entries` opens; None refuses
+    such a log.
     """
 
     def __init__(
@@ -166,13 +168,14 @@ class Shard:
         *,
         entries: OpenEntries | None = None,
         state: ShardState | None = None,
+        bases: OpenBases | None = None,
     ) -> None:
         state = state or ShardState()
         self.number = number
         self.offset, self.ordinal = state.offset, state.ordinal
         self.log, self.policy, self.policy_sequence = state.log, state.policy, state.policy_sequence
         self._names = names
-        self._open_entries = entries
+        self._open_entries, self._open_bases = entries, bases
         self._seen = SeenRecords(state.seen)
         self._overrides = Overrides(state.corrections)
         self._undecided = deque(state.undecided)
@@ -310,6 +313,7 @@ class Shard:
                 answers.append(self._answer_batch(columns, first))
             first += len(columns)
         record = None if begun.record is None else self._apply(begun.sequence, begun.record)
+        begun = replace(begun, first=max(begun.first, self.ordinal))  # with its first policy the log goes on from bases
         oldest, is_all = np.empty(0, OLDEST), True
         if begun.count and self.policy is not None and self.policy.keep:
             crosses = begun.first // OLDEST_EVERY != (begun.first + begun.count) // OLDEST_EVERY
@@ -344,6 +348,27 @@ class Shard:
         self.number.check(policy.layout.slots)
         store, tables = (None, None) if self._open_entries is None else self._open_entries(self.log or "", policy)
         self._entries = LocalCandidates(policy.rule, store=store, tables=tables, layout=policy.layout)
+
+    def _go_on_from(self, begun: BasedState) -> None:
+        """Let what the bases had in their windows wait like pages of a message whose outcome is known."""
+        state = begun.decider
+        self.ordinal = state.ordinal
+        for correction in begun.corrections:
+            self._overrides.add(correction)
+        gone = [removed.entry for removed in state.removed]
+        waiting = sorted([*state.young, *(entry for entry in gone if not entry.settled)], key=lambda one: one.ordinal)
+        if not waiting and not gone:
+            return
+        first = min([entry.ordinal for entry in waiting], default=state.ordinal)
+        kept = np.zeros(state.ordinal - first, np.bool_)
+        kept[[entry.ordinal - first for entry in waiting]] = True
+        removals = [(removed.ordinal, removed.entry.sequence, removed.entry.ordinal) for removed in state.removed]
+        outcome = MessageOutcome(-1, first, kept, np.array(removals, REMOVAL))
+        columns = PageColumns.of_entries(waiting)
+        mask = self.number.owns(columns.rows["ordinal"])
+        own = [entry for entry, mine in zip(waiting, mask.tolist(), strict=True) if mine]
+        names = [self._names.name(entry.sequence) for entry in own]
+        self._undecided.append(UndecidedMessage(-1, first, len(kept), PageColumns.of_entries(own), names, outcome))
 
     def _remember(self, begun: _Begun) -> None:
         """Let the pages of the shard wait for their outcome."""
@@ -488,7 +513,9 @@ class Shard:
             self.log = record.log
         self._lists_oldest = bool(record.policy.keep)
         if self._entries is None:
+            begun = begun_with_bases(self.log or "", record.policy, self._open_bases)
             self._open(record.policy)
+            self._go_on_from(begun)
         else:
             self._entries.use(record.policy.rule)
         self.policy, self.policy_sequence = record.policy, sequence

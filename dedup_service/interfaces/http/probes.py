@@ -78,6 +78,8 @@ class Health(NullObserver):
     def live(self) -> ProbeAnswer:
         """Whether every step took a turn within the limit."""
         status, now = self._status(), self._clock()
+        if status.waits_for:
+            return ProbeAnswer(True, f"waiting: {status.waits_for}")  # a restart would not change that
         last_turns = {step.step: max(step.ticked_at, self._last_progress) for step in status.steps}
         if not status.steps:
             last_turns["restore" if status.restore else "start"] = self._last_progress
@@ -164,6 +166,8 @@ def _is_unprepared(row: PartitionBacklog, backlog: Backlog) -> bool:
 
 
 def _unrestored(status: ServiceStatus) -> str:
+    if status.waits_for:
+        return status.waits_for
     if status.restore is None:
         return "starting"
     if status.restore.done:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-__all__ = ["BASES", "BaseLabel", "base_of", "decode_labels", "encode_labels"]
+__all__ = ["BASES", "BaseLabel", "decode_labels", "encode_labels"]
 
 BASES = "bases"
 """The name under which the header of a journal has them."""
@@ -37,10 +37,3 @@ def encode_labels(labels: Sequence[BaseLabel]) -> str:
 def decode_labels(text: str) -> tuple[BaseLabel, ...]:
     """Return the labels in a text; ValueError for another one."""
     return msgspec.json.decode(text, type=tuple[BaseLabel, ...])
-
-
-def base_of(labels: Sequence[BaseLabel], sequence: int | None) -> BaseLabel | None:
-    """Return the base that has the page at `sequence`; None for a page of the state itself, or for None."""
-    if sequence is None:
-        return None
-    return next((label for label in labels if label.after < sequence <= label.after + label.records), None)

@@ -16,11 +16,12 @@ from typing import Any, Self
 
 import msgspec
 
+from dedup_service.core.decision.bases import base_of
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.addresses import is_address
-from dedup_service.runtime.embedded.base_labels import BaseLabel, base_of
+from dedup_service.runtime.embedded.base_labels import BaseLabel
 from dedup_service.runtime.embedded.bases import Base, begin_pages, beginning_of, download_base, open_base
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database

@@ -20,9 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.runtime.embedded.base_labels import BaseLabel, base_of
+from dedup_service.runtime.embedded.base_labels import BaseLabel
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.corrections import written_detail
 from dedup_service.runtime.embedded.database import (
@@ -41,13 +42,13 @@ from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.erasure import INTENT
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.linked_store import link_store, manifest_digest
+from dedup_service.runtime.store.linked_store import digest_of_manifest, link_store, manifest_digest
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base"]
+__all__ = ["Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base", "remote_commit"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -189,8 +190,8 @@ class Base:
         return BaseLabel(self.name, str(self.folder), self.journal.header.identity, self.commit, after, self.records)
 
 
-def open_base(name: str, folder: Path, scratch: Path, space_id: str) -> Base:
-    """Open the base in `folder`. name: as it was given. space_id: of the pages that come.
+def open_base(name: str, folder: Path, scratch: Path, space_id: str | None) -> Base:
+    """Open the base in `folder`. name: as it was given. space_id: of the pages that come; None: that of the base.
 
     ConfigurationError if there is no such folder; StateError without a state; ForeignStateError for one of another
     space or kind; StateDamagedError, or StateInUseError while it is written too fast.
@@ -223,9 +224,9 @@ def open_base(name: str, folder: Path, scratch: Path, space_id: str) -> Base:
     return Base(name, folder, journal, manifest, commit)
 
 
-def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id: str) -> None:
+def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id: str | None) -> None:
     header, log = journal.header, journal.log
-    if header.space_id != space_id:
+    if space_id not in {None, header.space_id}:
         raise ForeignStateError(
             f"the base {name} was made in space {header.space_id}, the pages would come in space {space_id}: "
             "fingerprints of two spaces cannot be compared. Give the --scheme, --idf … that the base was made with, or "
@@ -274,6 +275,17 @@ def download_base(address: str, folder: Path) -> None:
             "state folder"
         ) from error
     work.rename(folder)
+
+
+def remote_commit(address: str) -> str:
+    """Return the digest of the last commit of the base at an address, "" if it has none.
+
+    ConfigurationError, AddressUnreachableError.
+    """
+    try:
+        return digest_of_manifest(RemoteFolder(address).read(f"{PAGES_FOLDER}/{MANIFEST}"))
+    except FileNotFoundError:
+        return ""
 
 
 def _download_pages(remote: RemoteFolder, pages: Path) -> None:

@@ -16,13 +16,14 @@ from typing import Any
 import xxhash
 
 from dedup_service.core.dates import day_of
+from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entry_rows import INDEXED, page_flags, signed, unsigned
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
-from dedup_service.runtime.embedded.base_labels import BASES, BaseLabel, base_of, decode_labels
+from dedup_service.runtime.embedded.base_labels import BASES, BaseLabel, decode_labels
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force
 from dedup_service.runtime.embedded.database import Database, StateDamagedError
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
@@ -18,7 +19,6 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.runtime.embedded.base_labels import base_of
 from dedup_service.runtime.embedded.bases import BaseJournal
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.embedded.database import Database

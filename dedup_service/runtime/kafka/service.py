@@ -11,14 +11,15 @@ Invariant: a step that fails ends the service with its error; the other step doe
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from dedup_service.core.decision.replica import Replica
-from dedup_service.core.log_records import PolicyRecord
+from dedup_service.core.log_records import Policy, PolicyRecord
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.shard import ShardNumber
@@ -43,6 +44,13 @@ from dedup_service.runtime.kafka.shards.restore import answered_to, restore_reso
 from dedup_service.runtime.kafka.shards.shard_step import SHARD, ShardStep
 from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.mounted_bases import (
+    BASES_FOLDER,
+    BaseUnusableError,
+    MountedBases,
+    offered_bases,
+    require_bases,
+)
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.kafka.state.step_offsets import (
     BACKFILL_DECIDED,
@@ -75,6 +83,9 @@ T = TypeVar("T")
 _MAX_BYTES = 32 << 20
 """Size limit of one message, unpacked: the longest dead letter with its headers."""
 
+_BASE_PAUSE_S = 10.0
+"""Between two looks for a base that is not there, at most: each begins the start again."""
+
 _DRAIN_SHARE = 0.8
 """Share of `drain_s` in which the steps may start new work; the rest is for a last turn and for closing."""
 
@@ -99,7 +110,7 @@ class ServiceSettings:
     step; None if it has all entries itself. verify: compare the answers of replicas. answer_all: a shard answers to
     messages that have an answer, too.
     snapshot_every: minimum number of log records between two snapshots. max_memory_bytes: of this process, if it
-    decides (see `runtime.memory_limit`).
+    decides (see `runtime.memory_limit`). bases: of the log, folder or address by name; an empty log begins with them.
     """
 
     connection: Connection
@@ -129,6 +140,7 @@ class ServiceSettings:
     resolved_shards: int | None = None
     verify: bool = False
     answer_all: bool = False
+    bases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def group_id(self) -> str:
@@ -153,6 +165,8 @@ class Service:
         self._restore: RestoreEvent | None = None
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
+        self._waits_for = ""
+        self._bases: MountedBases | None = None
         self._failure: BaseException | None = None
         self._drain_until = 0.0
         self._stop_by: float | None = None
@@ -161,12 +175,17 @@ class Service:
     def status(self) -> ServiceStatus:
         """Return the status of the service; may be called from any thread, at any time."""
         steps = tuple(step.status for step in list(self._steps.values()))
-        return ServiceStatus(self._restore, steps, len(self._settings.steps), self._monitor.backlog())
+        return ServiceStatus(self._restore, steps, len(self._settings.steps), self._monitor.backlog(), self._waits_for)
 
     @property
     def space_options(self) -> SpaceOptions:
         """Options of the space in which pages are fingerprinted."""
         return self._settings.space
+
+    @property
+    def bases(self) -> MountedBases | None:
+        """The bases of the log, None if it has none or this process has not opened them (yet)."""
+        return self._bases
 
     def pool_state(self) -> PoolState | None:
         """Return the state of the worker pool, None if it is not started; may be called from any thread."""
@@ -208,19 +227,31 @@ class Service:
         fingerprinter = build_fingerprinter(settings.space)
         is_bounded = settings.max_memory_bytes is not None
         space_id = fingerprinter.space_id
-        requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep, may_be_lower=is_bounded)
+        requested = RequestedPolicy(
+            space_id,
+            settings.rule,
+            settings.action,
+            settings.keep,
+            may_be_lower=is_bounded,
+            bases=partial(offered_bases, settings.bases, self._bases_folder, space_id) if settings.bases else None,
+        )
         if DECIDE in settings.steps:
             load_kernels(fingerprinter, requested.policy, shards=settings.shards)
         return requested
 
+    @property
+    def _bases_folder(self) -> Path:
+        return self._settings.state / BASES_FOLDER
+
     def _start_steps(
         self, local: LocalState, requested: RequestedPolicy | None, stack: ExitStack, stop: threading.Event
     ) -> Steps | None:
-        """Build the steps, retrying while brokers are unavailable; None if `stop` was set first.
+        """Build the steps, retrying while brokers or bases are unavailable; None if `stop` was set first.
 
         stack: closes the steps' resources.
         """
         backoff = Backoff(stop, warning=ThrottledWarning(_LOG, "the service cannot start yet"))
+        without_base = Backoff(stop, longest_s=_BASE_PAUSE_S, warning=ThrottledWarning(_LOG, "nothing is decided yet"))
         deadline = time.monotonic() + self._settings.start_s
         while not backoff.stopped:
             with ExitStack() as attempt:
@@ -231,6 +262,11 @@ class Service:
                         raise
                     backoff.wait(error)
                     continue
+                except BaseUnusableError as error:  # somebody has to put it there, whenever that is
+                    self._waits_for = str(error)
+                    without_base.wait(error)
+                    continue
+                self._waits_for = ""
                 stack.push(attempt.pop_all())
                 return steps
         return None
@@ -253,7 +289,8 @@ class Service:
         steps: Steps = {}
         if DECIDE in settings.steps:
             offsets = self._offsets(begins, stack)
-            step = self._decide_step(local, log, requested, first, binding.pages, offsets, stop)
+            bases = self._mounted(first.policy, requested.space_id, stack)
+            step = self._decide_step(local, log, requested, first, binding.pages, offsets, bases, stop)
             if step is None:
                 return None
             steps[DECIDE] = step
@@ -272,7 +309,7 @@ class Service:
             stack.callback(preparer.close, 0.0)  # once the step has ended, nobody takes what its workers still do
             self._preparer = preparer
             steps[FINGERPRINT] = self._fingerprint_step(
-                local.instance, preparer, requested.space_id, binding.pages, self._offsets(begins, stack)
+                local.instance, preparer, requested.space_id, binding.pages, self._offsets(begins, stack), log.first
             )
         return steps
 
@@ -284,6 +321,7 @@ class Service:
         first: PolicyRecord,
         pages: str,
         offsets: StepOffsets,
+        bases: MountedBases | None,
         stop: threading.Event,
     ) -> DecideStep | None:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
@@ -294,7 +332,7 @@ class Service:
         sharded: ShardedLog | None = None
         restored: RestoredReplica | None
         if settings.resolved_shards is not None:
-            resolver = self._resolver(settings.resolved_shards, local, log, first, written, stop)
+            resolver = self._resolver(settings.resolved_shards, local, log, first, written, bases, stop)
             if resolver is None:
                 return None
             restored, sharded = resolver
@@ -309,6 +347,7 @@ class Service:
                 max_waiting=DecideSettings().max_pending_outcomes,
                 pages=self._topics.pages,
                 memory=memory,
+                bases=bases,
             )
         if restored is None:
             return None
@@ -338,6 +377,19 @@ class Service:
             session_timeout_s=settings.session_timeout_s,
         )
 
+    def _mounted(self, policy: Policy, space_id: str, stack: ExitStack) -> MountedBases | None:
+        """Open the bases of a log, which `stack` closes; None if it has none.
+
+        BaseUnusableError if one is not there; ConfigurationError if others are given.
+        """
+        require_bases(policy, self._settings.bases)
+        if not policy.bases:
+            return None
+        bases = MountedBases.open(policy.bases, self._settings.bases, self._bases_folder, space_id)
+        stack.callback(bases.close)
+        self._bases = bases
+        return bases
+
     def _resolver(
         self,
         shards: int,
@@ -345,12 +397,13 @@ class Service:
         log: LogConsumer,
         first: PolicyRecord,
         written: dict[tuple[str, int], int],
+        bases: MountedBases | None,
         stop: threading.Event,
     ) -> tuple[RestoredReplica, ShardedLog] | None:
         """Return the state of a resolver and the log that it follows; None if `stop` was set first."""
         settings, topics, log_id = self._settings, self._topics, first.log or ""
         require_shards(settings.connection, topics, shards)
-        resolver = restore_resolver(shards, local, log, log_id, first.policy, written, topics, stop=stop)
+        resolver = restore_resolver(shards, local, log, log_id, first.policy, written, topics, stop=stop, bases=bases)
         if resolver is None:
             return None
         self._report_restore(RestoreEvent(0, 0, 0.0, done=True))
@@ -385,7 +438,10 @@ class Service:
         require_shards(settings.connection, topics, number.of)
         log_id = first.log or ""
         answered = -1 if settings.answer_all else answered_to(settings.connection, topics.candidates, number, log_id)
-        restored = restore_shard(number, local, log, log_id, first.policy, topics, answered=answered, stop=stop)
+        bases = self._mounted(first.policy, first.policy.space_id, stack)
+        restored = restore_shard(
+            number, local, log, log_id, first.policy, topics, answered=answered, stop=stop, bases=bases
+        )
         if restored is None:
             return None
         self._report_restore(RestoreEvent(0, 0, 0.0, done=True))
@@ -415,7 +471,7 @@ class Service:
         return offsets
 
     def _fingerprint_step(
-        self, instance: str, preparer: Preparer, space_id: str, pages: str, offsets: StepOffsets
+        self, instance: str, preparer: Preparer, space_id: str, pages: str, offsets: StepOffsets, first: int
     ) -> FingerprintStep:
         settings = self._settings
         return FingerprintStep(
@@ -432,6 +488,7 @@ class Service:
             topic_id=pages,
             lag=lambda: self._monitor.backlog().lag(FINGERPRINT),
             session_timeout_s=settings.session_timeout_s,
+            first=first,
         )
 
     def _producer(self, step: str, instance: str) -> TransactionalProducer:

@@ -110,13 +110,15 @@ class ServiceStatus:
     """Status of the service.
 
     restore: progress of the restore; None before it begins, and where the service does not decide.
-    steps: those that run. expected: how many should run. backlog: of the whole service, as last measured.
+    steps: those that run. expected: how many should run. backlog: of the whole service, as last measured. waits_for:
+    what somebody has to put right before it can start, "" for nothing.
     """
 
     restore: RestoreEvent | None
     steps: tuple[StepStatus, ...]
     expected: int
     backlog: Backlog = field(default_factory=Backlog)
+    waits_for: str = ""
 
     @property
     def ready(self) -> bool:

@@ -22,7 +22,7 @@ NAMING = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UP
 class DuplicateRow(NamedTuple):
     """A decided page. number: counts from 1 over all rows; at: Unix seconds. Strings are truncated, not yet cleaned.
 
-    host, original_host: hosts of the two URLs, cleaned.
+    host, original_host: hosts of the two URLs, cleaned. base: which has the original, "" for none.
     """
 
     number: int
@@ -40,10 +40,12 @@ class DuplicateRow(NamedTuple):
     reason: str
     distance: Distance
     score: float | None
+    base: str = ""
 
     def shown(self) -> dict[str, Any]:
         """Return the row as values for JSON, safe to display."""
-        return {
+        base = {"of_base": shown(self.base)} if self.base else {}
+        return base | {
             "number": self.number,
             "at": round(self.at, 3),
             "sequence": self.sequence,
@@ -90,6 +92,7 @@ class Newest:
             cut(verdict.reason or "", MAX_WORDS),
             verdict.distance,
             verdict.score,
+            cut(verdict.duplicate_of_base or "", MAX_WORDS),
         )
         self._rows.append(row)
         return row

@@ -24,7 +24,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel,
 from dedup_service.runtime.store.store_files import may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
-__all__ = ["link_store", "manifest_digest", "relink"]
+__all__ = ["digest_of_manifest", "link_again", "link_store", "manifest_digest", "relink"]
 
 
 def link_store(source: Path, manifest: Manifest, folder: Path, label: StoreLabel, sequence: int, tail: str) -> None:
@@ -63,15 +63,32 @@ def relink(folder: Path, old: Path, new: Path) -> None:
     with translated_os_errors(folder):
         for path in folder.iterdir():
             if path.is_symlink() and path.readlink().parent == old:
-                temporary = path.with_name(path.name + ".tmp")
-                temporary.unlink(missing_ok=True)
-                temporary.symlink_to(new / path.name)
-                temporary.replace(path)
+                _replace_link(path, new / path.name)
+
+
+def link_again(folder: Path, source: Path) -> None:
+    """Let the links in `folder` lead to the files of those names in `source`, wherever those of before were."""
+    with translated_os_errors(folder):
+        for path in folder.iterdir():
+            if path.is_symlink() and (target := (source / path.name).resolve()) != path.readlink() and target.exists():
+                _replace_link(path, target)
+
+
+def _replace_link(path: Path, target: Path) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(path)
+
+
+def digest_of_manifest(content: bytes) -> str:
+    """Return the digest of a manifest with this content."""
+    return xxhash.xxh3_128_hexdigest(content)
 
 
 def manifest_digest(folder: Path) -> str:
     """Return a digest of the manifest in `folder`: another commit has another one. StoreDamagedError without one."""
     try:
-        return xxhash.xxh3_128_hexdigest((folder / MANIFEST).read_bytes())
+        return digest_of_manifest((folder / MANIFEST).read_bytes())
     except OSError as error:
         raise StoreDamagedError(f"{folder / MANIFEST} cannot be read: {error}") from error

@@ -41,6 +41,26 @@ def partitions(connection: Connection) -> Iterator[PartitionReader]:
     reader.close()
 
 
+def test_a_log_may_be_numbered_from_any_number(connection: Connection, own_topics: Topics) -> None:
+    """Positions, ends, records and progress fit each other; what is before the first record is its place."""
+    append(connection, own_topics.fingerprints, messages(own_topics, 4))
+    reader, steps = LogConsumer(connection, own_topics.fingerprints), list[tuple[int, int]]()
+    try:
+        reader.number_from(1000)
+        assert (reader.position, reader.end()) == (1000, 1004)
+        one = reader.read_one(1002)
+        assert one is not None
+        assert (one.offset, one.value, reader.position) == (1002, b"2", 1000)
+        reader.seek(1003)
+        assert [record.offset for batch in reader.read_to_end() for record in batch] == [1003]
+        reader.seek(0)
+        read = [record for batch in reader.read_to_end(lambda *step: steps.append(step)) for record in batch]
+        assert [(record.offset, record.value) for record in read] == [(1000 + at, b"%d" % at) for at in range(4)]
+        assert (steps[0], steps[-1]) == ((0, 4), (4, 4))
+    finally:
+        reader.close()
+
+
 def test_the_end_is_that_of_committed_records(connection: Connection, own_topics: Topics) -> None:
     """Markers of transactions count as offsets, and reading reaches the end past them."""
     transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")

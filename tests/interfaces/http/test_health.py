@@ -50,6 +50,14 @@ def test_a_start_that_hangs_is_not_live(status: FakeStatus, health: Health) -> N
     assert not health.live().good
 
 
+def test_a_process_without_a_base_is_live_and_not_ready(status: FakeStatus, health: Health) -> None:
+    """However long it waits: to start it again would not help."""
+    status.status = ServiceStatus(None, (), 2, waits_for="base corpus: manifest 5f expected, 77 found")
+    status.now = 1000.0
+    assert health.live().good
+    assert health.ready() == ProbeAnswer(False, "base corpus: manifest 5f expected, 77 found")
+
+
 def test_ready_once_restored_and_assigned(status: FakeStatus, health: Health) -> None:
     """Until then the answer says what is missing."""
     answers = [health.ready()]

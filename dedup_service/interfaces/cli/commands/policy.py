@@ -1,18 +1,23 @@
 """`twinsieve policy`: show or change the policy of a log, a service's or a state folder's."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 import msgspec
 
+from dedup_service.core.log_records import Policy
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     KEEP,
+    LOG_BASES,
     MATCHING,
     TARGET,
+    bases_from,
     connection_from,
     rule_from,
     state_folder,
@@ -57,16 +62,26 @@ def show_command(*, as_json: bool, **options: Any) -> int:
         "log": in_force.log,
         "log_end": in_force.end,
     }
+    if policy.bases:
+        names = ("name", "log", "commit", "records", "entries")
+        values["bases"] = [{name: getattr(base, name) for name in names} for base in policy.bases]
     _show(values, policy.rule, policy.keep, as_json=as_json)
     return ExitCode.DONE
 
 
 @policy_group.command("set", epilog=EPILOG)
-@with_options(*TARGET, *MATCHING, KEEP)
+@with_options(*TARGET, *MATCHING, KEEP, LOG_BASES)
 @click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
     help="What happens to duplicates; only with --bootstrap.",
+)
+@click.option(
+    "--group",
+    metavar="NAME",
+    default="twinsieve",
+    show_default=True,
+    help="Consumer group of the service; only with --base.",
 )
 @_JSON
 def set_command(*, as_json: bool, **options: Any) -> int:
@@ -78,15 +93,21 @@ def set_command(*, as_json: bool, **options: Any) -> int:
     policy. Running services follow when they
     read the record. A service whose command line names another rule does not start again. The space of a
     log cannot be changed.
+
+    With --base, an empty log is begun, with bases and their rule and bounds, before its first service starts; a log
+    that has begun keeps the bases that it has, or none.
     """
     rule = rule_from(options)
     action = None if options["action"] is None else Action(options["action"])
     keep: Keep | None = options["keep"]
-    if rule is None and action is None and keep is None:
-        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu, --keep or --action")
+    bases = bases_from(options)
+    if rule is None and action is None and keep is None and not bases:
+        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu, --keep, --action or --base")
     folder = state_folder(options)
+    if bases and folder is not None:
+        raise click.UsageError("--base is for a service's log: a state is begun with `filter --base`")
     if folder is None:
-        values = _set_in_log(options, rule, action)
+        values = _begin_log(options, bases, rule, action) if bases else _set_in_log(options, rule, action)
     elif action is not None:
         raise click.UsageError("a state folder has no --action: give it to each run of `filter` or `crawl`")
     else:
@@ -115,13 +136,36 @@ def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action 
     in_force = _in_force(options)
     changed = change_policy(connection_from(options), topics_from(options), in_force, rule, action, options["keep"])
     policy, sequence = (in_force.policy, None) if changed is None else changed
-    return {
+    return _values_of(policy, sequence)
+
+
+def _begin_log(
+    options: dict[str, Any], bases: dict[str, str], rule: MatchRule | None, action: Action | None
+) -> dict[str, Any]:
+    from dedup_service.runtime.kafka.control.based_log import begin_with_bases
+
+    topics = topics_from(options)
+    group = f"{topics.prefix}{options['group']}"
+    with TemporaryDirectory(prefix="twinsieve-") as folder:
+        in_force = begin_with_bases(
+            connection_from(options), topics, group, bases, Path(folder), rule, action, options["keep"]
+        )
+    return _values_of(in_force.policy, in_force.sequence)
+
+
+def _values_of(policy: Policy, sequence: int | None) -> dict[str, Any]:
+    bases = {"bases": [base.name for base in policy.bases]} if policy.bases else {}
+    return bases | {
         "sequence": sequence,
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
         "keep": policy.keep.to_dict(),
-        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}",
+        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}{_shown_bases(policy)}",
     }
+
+
+def _shown_bases(policy: Policy) -> str:
+    return f"; bases {', '.join(base.name for base in policy.bases)}" if policy.bases else ""
 
 
 def _shown(keep: Keep) -> str:
@@ -139,6 +183,8 @@ def _show(values: dict[str, Any], rule: MatchRule, keep: Keep, *, as_json: bool)
     if as_json:
         click.echo(msgspec.json.encode(values).decode())
         return
-    for name, value in (values | {"rule": rule, "keep": keep}).items():
+    bases = [f"{base['name']} ({base['entries']:,} pages, {base['commit']})" for base in values.get("bases", ())]
+    shown_bases = {"bases": ", ".join(bases)} if bases else {}
+    for name, value in (values | {"rule": rule, "keep": keep} | shown_bases).items():
         shown = f"{value:,}" if isinstance(value, int) else value
         click.echo(f"{name.replace('_', ' '):<8} {shown}")

@@ -133,13 +133,14 @@ def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tu
     """
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
     from dedup_service.runtime.kafka.control.operator_records import require_begun, require_same_pages
-    from dedup_service.runtime.kafka.control.replay import LeftOut, replayed_log
+    from dedup_service.runtime.kafka.control.replay import LeftOut, refuse_bases, replayed_log
     from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 
     connection, topics = connection_from(options), topics_from(options)
     requested, left_out = _replay_options(options), LeftOut()
     log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
     require_begun(connection, topics, log)
+    refuse_bases(log)
     if options["source"] == PAGES:
         require_same_pages(connection, topics, log)
     replica = Replica(stack.enter_context(temporary_page_names()), shards=options["shards"])

@@ -22,8 +22,10 @@ from dedup_service.interfaces.cli.support.options import (
     MATCHING,
     MAX_MEMORY,
     OUTPUTS,
+    SERVED_BASES,
     SERVICE_WORKERS,
     SPACE,
+    bases_from,
     connection_from,
     rule_from,
     space_from,
@@ -159,7 +161,7 @@ HTTP = (
 
 
 @click.command("serve", epilog=EPILOG)
-@with_options(*BROKER, *WORK, *MATCHING, KEEP, MAX_MEMORY, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
+@with_options(*BROKER, *WORK, *MATCHING, KEEP, SERVED_BASES, MAX_MEMORY, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 
@@ -227,6 +229,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         resolved_shards=None if options["shards"] is None else int(options["shards"]),
         verify=options["verify"],
         answer_all=options["answer_all"],
+        bases=bases_from(options),
     )
 
 
@@ -291,6 +294,7 @@ def _log_fields(settings: ServiceSettings) -> dict[str, Any]:
         "steps": "+".join(sorted(settings.steps)),
         "outputs": settings.outputs.value,
         "state": str(settings.state),
+        **({"bases": ",".join(settings.bases)} if settings.bases else {}),
         "processes": settings.processes,
         "pid": os.getpid(),
     }

@@ -56,7 +56,8 @@ def _summary(console: Console, values: dict[str, Any]) -> None:
     table.add_column(overflow="fold")
     kind = "unknown" if verdict is None else verdict["kind"]
     if verdict is not None and verdict["of_url"]:
-        kind += f" of {verdict['of_url']} (sequence {verdict['of']})"
+        base = f", in the base {verdict['of_base']}" if "of_base" in verdict else ""
+        kind += f" of {verdict['of_url']} (sequence {verdict['of']}{base})"
     rows = [
         ("page", f"{page['url']} (sequence {page['sequence']}, {page['id']})"),
         ("title", page["title"]),

@@ -37,15 +37,18 @@ __all__ = [
     "BROKER",
     "COLUMNS",
     "KEEP",
+    "LOG_BASES",
     "MATCHING",
     "MAX_MEMORY",
     "OUTPUTS",
     "PROFILE",
+    "SERVED_BASES",
     "SERVICE_WORKERS",
     "SHARDS",
     "SPACE",
     "TARGET",
     "WORKERS",
+    "bases_from",
     "connection_from",
     "format_duration_ms",
     "parse_duration_ms",
@@ -56,6 +59,9 @@ __all__ = [
     "topics_from",
     "with_options",
 ]
+
+_BASE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+"""It is written in verdicts, and read by people."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -197,6 +203,27 @@ BASES = click.option(
 )
 """States whose kept pages are compared with."""
 
+LOG_BASES = click.option(
+    "--base",
+    "bases",
+    metavar="NAME=DIR|ADDRESS",
+    multiple=True,
+    help="Begin an empty log with the kept pages of a state, which is never changed; repeatable. [default: none]",
+)
+"""Bases that a service's log is begun with."""
+
+SERVED_BASES = click.option(
+    "--base",
+    "bases",
+    metavar="NAME=DIR|ADDRESS",
+    multiple=True,
+    envvar="TWINSIEVE_LOG_BASES",
+    show_envvar=True,
+    help="Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. An "
+    "empty log begins with these. [default: none]",
+)
+"""Where the bases of a service's log are."""
+
 
 class _SizeType(click.ParamType[int]):
     """A number of bytes."""
@@ -325,6 +352,21 @@ def connection_from(options: Mapping[str, Any]) -> Connection:
         raise click.UsageError("no broker is named: give --bootstrap HOST:PORT")
     properties = read_properties(Path(options["client_config"])) if options["client_config"] else {}
     return Connection(options["bootstrap"], overridden(properties, by=_pairs(options["client_options"])))
+
+
+def bases_from(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return where the bases of a log are, by name. Raises UsageError for one without a name, or given twice."""
+    bases: dict[str, str] = {}
+    for text in options["bases"]:
+        name, equals, place = text.partition("=")
+        if not (equals and place and _BASE_NAME.fullmatch(name)):
+            raise click.UsageError(
+                f"--base {text!r}: write NAME=FOLDER, as in corpus=/srv/corpus; a name has letters, digits, '.', '_' "
+                "and '-', 100 at most"
+            )
+        if bases.setdefault(name, place) != place:
+            raise click.UsageError(f"--base gives {name} twice: remove one of them")
+    return bases
 
 
 def topics_from(options: Mapping[str, Any]) -> "Topics":

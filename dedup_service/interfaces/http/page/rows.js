@@ -13,7 +13,7 @@ export function rowOf(row) {
     cell("Time", el("time", { datetime: new Date(row.at * 1000).toISOString(), title: moment(row.at) }, time(row.at))),
     cell("Verdict", el("span", { class: `verdict ${row.verdict}` }, row.verdict)),
     cell("Page", page(row.title, row.url)),
-    cell("Original", page("", row.of_url ?? row.of)),
+    cell("Original", page("", row.of_url ?? row.of), row.of_base ? [" in ", foreign(row.of_base)] : null),
     cell("Bits", bits(row.distance)),
     cell("Score", score(row.score)),
     cell("Rule", row.reason ?? "–"),

@@ -60,6 +60,7 @@ async function show() {
 
 function showVerdict({ page, verdict, decided_by: decided, policy, space, notes }) {
   const original = verdict.of_url ? [" of ", link(verdict.of_url)] : [];
+  if (verdict.of_base) original.push(" in the base ", foreign(verdict.of_base));
   showSection("verdict",
     el("p", {}, el("strong", { class: `verdict ${verdict.kind}`, "data-figure": "verdict" }, verdict.kind), ...original, ": ",
       verdict.reason ? el("q", {}, foreign(verdict.reason)) : null, ` ${DECIDED[decided] ?? decided}`, verdict.guard ? ` (${verdict.guard})` : null, "."),

@@ -134,6 +134,7 @@ class Backfill:
         self._producer = TransactionalProducer(connection, transactional_id, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
         self._run = BackfillRun("", outputs.value, uuid.uuid4().hex)
         self._minute = -1
+        self._first = 0
         self.group = ""
         """The consumer group of the service, once it is open."""
 
@@ -209,7 +210,7 @@ class Backfill:
     def _first_policy(self) -> PolicyRecord:
         with closing(LogConsumer(self._connection, self._topics.fingerprints)) as log:
             require_begun(self._connection, self._topics, log)
-            first = read_head(log).policy
+            first, self._first = read_head(log).policy, log.first
         if first is None:
             raise StateError(f"{self._topics.fingerprints} has no policy: start a service, which begins the log")
         return first
@@ -264,7 +265,7 @@ class Backfill:
             return Appended(len(pages), None)
         self._minute = max(minute, self._minute)
         last = len(written) - 1
-        return Appended(len(pages), sequence_at(placed[last][1], written[last][1] - 1))
+        return Appended(len(pages), sequence_at(self._first + placed[last][1], written[last][1] - 1))
 
     def _files_after(self, items: Iterable[BackfillItem]) -> dict[str, BackfilledFile]:
         """Return how far each file of a batch is after it."""

@@ -43,11 +43,13 @@ _STALL_S = 60.0
 class LogConsumer:
     """Committed records of partition 0 of `topic`, from offset 0 or where it is sought to.
 
-    Raises as `connect`.
+    All offsets, also those of records, are numbered from `first`, which is 0 until `number_from` says otherwise. Raises
+    as `connect`.
     """
 
     def __init__(self, connection: Connection, topic: str, *, fetch_bytes: int = 8 << 20) -> None:
         self._partition = TopicPartition(topic, 0)
+        self.first = 0
         self._identity: object = None
         self._stall = ThrottledWarning(_LOG, f"{topic}: reading is blocked", after_s=_STALL_S, every_s=10 * _STALL_S)
         self._reader = AssignedConsumer(connection, fetch_bytes, topic)
@@ -56,11 +58,15 @@ class LogConsumer:
     @property
     def position(self) -> int:
         """Offset of the next record to be read; past the markers of transactions, so it reaches `end()`."""
-        return self._reader.positions[self._partition]
+        return self._reader.positions[self._partition] + self.first
+
+    def number_from(self, first: int) -> None:
+        """Number the records from `first` on; the reader stays where it is in the topic."""
+        self.first = first
 
     def seek(self, offset: int) -> None:
-        """Continue from `offset`."""
-        self._reader.seek(self._partition, offset)
+        """Continue from `offset`; from the first record if that is before it."""
+        self._reader.seek(self._partition, max(0, offset - self.first))
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
         """Return the next records in order; [] if there are none, or no broker answers.
@@ -70,12 +76,12 @@ class LogConsumer:
         try:
             records = self._reader.poll(timeout_s, max_records)
         except POSITION_LOST as error:
-            raise self._changed(f"offset {self.position} is not in it ({type(error).__name__})") from error
+            raise self._changed(f"offset {self.position - self.first} is not in it ({type(error).__name__})") from error
         if records is None:
             return []
         self._check_identity()
         self._warn_of_stall(moves=bool(records))
-        return records
+        return [record._replace(offset=record.offset + self.first) for record in records] if self.first else records
 
     def end(self, timeout_s: float = _ANSWER_S) -> int:
         """Return the last stable offset: what is below it is decided.
@@ -85,7 +91,7 @@ class LogConsumer:
         """
         end = self._end(timeout_s)
         if end < self.position:
-            raise self._changed(f"it was read up to offset {self.position} and ends at {end}")
+            raise self._changed(f"it was read up to offset {self.position - self.first} and ends at {end - self.first}")
         return end
 
     def read_to_end(
@@ -103,9 +109,9 @@ class LogConsumer:
         """
         last = self.end() if end is None else end
         while (position := self.position) < last:
-            progress(position, last)
+            progress(position - self.first, last - self.first)
             yield self.poll(_POLL_S, max_records)
-        progress(last, last)
+        progress(last - self.first, last - self.first)
 
     def read_one(self, offset: int) -> ConsumerRecord | None:
         """Return the first committed record at or after `offset`, None if there is none.
@@ -120,7 +126,9 @@ class LogConsumer:
                 if records := self.poll(PAUSE_S, 1):
                     return records[0]
                 if time.monotonic() > deadline:
-                    raise UnreachableError(f"{self._partition.topic} gives no record at offset {offset}; try again")
+                    raise UnreachableError(
+                        f"{self._partition.topic} gives no record at offset {offset - self.first}; try again"
+                    )
             return None
         finally:
             self.seek(before)
@@ -131,15 +139,16 @@ class LogConsumer:
 
     def _end(self, timeout_s: float = _ANSWER_S) -> int:
         partition = self._partition
-        return self._reader.ask(
+        end: int = self._reader.ask(
             lambda reader: int(reader.end_offsets([partition], timeout_ms=_ASK_S * 1000)[partition]),
             f"where {partition.topic} ends",
             timeout_s,
         )
+        return end + self.first
 
     def _warn_of_stall(self, *, moves: bool) -> None:
         """Warn if records lie behind an open transaction for longer than any may last."""
-        at = self.position
+        at = self._reader.positions[self._partition]
         end = at if moves else self._reader.known_end(self._partition, at)
         if at >= end:
             self._stall.over()

@@ -16,7 +16,7 @@ interrupted replay left incomplete (`require_whole`).
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 
@@ -28,6 +28,7 @@ from dedup_service.core.log_records import (
     Policy,
     PolicyRecord,
     RetractionRecord,
+    first_offset,
     offset_of,
     sequence_at,
 )
@@ -43,9 +44,10 @@ from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Progress
 from dedup_service.runtime.kafka.client.producers import append
-from dedup_service.runtime.kafka.messages.log_head import read_head
+from dedup_service.runtime.kafka.messages.log_head import number_log, read_head
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, log_message, numbered
 from dedup_service.runtime.kafka.messages.page_batch import is_batch
+from dedup_service.runtime.kafka.state.mounted_bases import BaseOffer
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
 from dedup_service.runtime.kafka.topics import OutputMode, Topics, describe, require_log
 
@@ -105,7 +107,8 @@ class PolicyOvertakenError(StateError):
 class RequestedPolicy:
     """The policy that a service was started with; None if it uses that of the log.
 
-    may_be_lower: the log may have lower bounds than `keep` if a limit on memory has lowered them.
+    may_be_lower: the log may have lower bounds than `keep` if a limit on memory has lowered them. bases: opens those
+    that an empty log begins with; None: it begins without any.
     """
 
     space_id: str
@@ -113,12 +116,30 @@ class RequestedPolicy:
     action: Action | None = None
     keep: Keep | None = None
     may_be_lower: bool = False
+    bases: Callable[[], BaseOffer] | None = None
 
     @property
     def policy(self) -> Policy:
-        """The policy that an empty log gets."""
+        """The policy that an empty log gets, if it begins without bases."""
         rule, action, keep = self.rule or rule_for(), self.action or Action.FLAG, self.keep or KEEP_ALL
         return Policy(rule, action, self.space_id, keep=keep)
+
+    def first_policy(self, layout: IndexLayout | None) -> Policy:
+        """Return the policy that an empty log gets. layout: with which its topics were made, None for any.
+
+        ConfigurationError if its bases have another layout; raises as `bases`.
+        """
+        if self.bases is None:
+            return self.policy if layout is None else replace(self.policy, layout=layout)
+        offer = self.bases()
+        if layout not in {None, offer.layout}:
+            raise ConfigurationError(
+                f"the topics were created for {layout}, the base {offer.bases[0].name} has {offer.layout}: create them "
+                "without --slots, or with those of the base"
+            )
+        keep = offer.keep if self.keep is None else self.keep
+        action = self.action or Action.FLAG
+        return Policy(self.rule or offer.rule, action, self.space_id, offer.layout, keep, bases=offer.bases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +173,7 @@ def binding_of(
 def first_policy(
     connection: Connection, topics: Topics, log: LogConsumer, requested: RequestedPolicy, binding: LogBinding
 ) -> PolicyRecord:
-    """Return the first record of the log, appending it to an empty log.
+    """Return the first record of the log, appending it to an empty log; `log` is numbered as it says from then on.
 
     Its `log` is the identity of the log. ForeignLogError if the log is of another space or binding, or does not
     begin with a policy; raises as `require_whole`.
@@ -166,11 +187,10 @@ def first_policy(
                 f"alone. Remove all topics with the prefix {topics.prefix!r} and create them again, or give another "
                 "--prefix"
             )
-        policy = requested.policy if head.layout is None else replace(requested.policy, layout=head.layout)
+        policy = requested.first_policy(head.layout)
         begin = PolicyRecord(policy, initial=True, log=uuid.uuid4().hex, **asdict(binding))
-        append_policy(connection, topics, begin)
-        head = read_head(log)
-    first = head.policy
+        append(connection, topics.fingerprints, [log_message(topics.fingerprints, begin)])
+    first = number_log(log).policy
     if first is None or first.log is None:
         raise ForeignLogError(
             f"{topics.fingerprints} does not begin with a policy, so no twinsieve service began it, or its beginning "
@@ -188,12 +208,12 @@ def first_policy(
 
 
 def begun_with(connection: Connection, topics: Topics, log: LogConsumer) -> PolicyRecord:
-    """Return the first policy of a log; UnreachableError if no service has begun it yet, which may pass.
+    """Return the first policy of a log, which is numbered as it says; UnreachableError if no service has begun it yet.
 
-    Raises as `require_whole`.
+    That may pass. Raises as `require_whole`.
     """
     require_whole(connection, topics)
-    first = read_head(log).policy
+    first = number_log(log).policy
     if first is None or first.log is None:
         raise UnreachableError(
             f"{topics.fingerprints} has no policy yet: start the resolver (`serve --steps decide --shards`), which "
@@ -264,7 +284,7 @@ def begin_layout(connection: Connection, topics: Topics, layout: IndexLayout) ->
 
 def append_policy(connection: Connection, topics: Topics, record: PolicyRecord) -> int:
     """Append a policy to the log and return its sequence."""
-    return _append(connection, topics, [record])[0]
+    return _append(connection, topics, [record], first_offset(record.policy.based_on))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +326,7 @@ def policy_in_force(
     require_whole(connection, topics)
     in_force: PolicyInForce | None = None
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
+        number_log(log)
         for batch in log.read_to_end(progress, max_records=MESSAGES_AT_ONCE):
             for sequence, record in _policies(batch):
                 in_force = policy_after(in_force, sequence, record)
@@ -331,7 +352,7 @@ def change_policy(
     """
     old = in_force.policy
     kept, lowered = (old.keep, old.lowered) if keep is None else (keep, KEEP_ALL)
-    new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout, kept, lowered)
+    new = replace(old, rule=rule or old.rule, action=action or old.action, keep=kept, lowered=lowered)
     if new == old:
         return None
     require_log(connection, topics, OutputMode.VERDICTS)
@@ -351,6 +372,7 @@ def _policy_at(connection: Connection, topics: Topics, before: PolicyInForce, se
     """Read the log on from `before` to the record at `sequence`; return the policy in force there."""
     deadline = time.monotonic() + _ANSWER_S
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
+        log.number_from(first_offset(before.policy.based_on))
         log.seek(before.end)
         in_force = before
         for batch in log.read_to_end(max_records=MESSAGES_AT_ONCE, end=offset_of(sequence) + 1):
@@ -387,7 +409,8 @@ def add_records(
     require_log(connection, topics, OutputMode.VERDICTS)
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
         require_begun(connection, topics, log)
-    return _append(connection, topics, records, by)
+        first = log.first
+    return _append(connection, topics, records, first, by)
 
 
 def corrections_in(
@@ -415,9 +438,12 @@ def correction_of(message: ConsumerRecord, record: LogRecord) -> Correction | No
 
 
 def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> None:
-    """Raise ForeignLogError if `log`, the log of `topics`, has no record yet; raises as `require_whole`."""
+    """Raise ForeignLogError if `log`, the log of `topics`, has no record yet; raises as `require_whole`.
+
+    Its messages are numbered as its first policy says from then on.
+    """
     require_whole(connection, topics)
-    head = read_head(log, earlier=True)
+    head = number_log(log, earlier=True)
     if head.policy is None and head.others == 0:
         raise _not_begun(topics)
 
@@ -453,12 +479,14 @@ def _append(
     connection: Connection,
     topics: Topics,
     records: Sequence[RetractionRecord | CorrectionRecord | PolicyRecord],
+    first: int,
     by: str | None = None,
 ) -> list[int]:
+    """Append records and return their sequences. first: what the first message of the log is numbered."""
     log = topics.fingerprints
     headers = () if by is None else ((BY, by.encode("utf-8", "replace")),)
     offsets = append(connection, log, [log_message(log, record, headers) for record in records])
-    return [sequence_at(offset) for offset in offsets]
+    return [sequence_at(first + offset) for offset in offsets]
 
 
 def _not_begun(topics: Topics) -> StateError:

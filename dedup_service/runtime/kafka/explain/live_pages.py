@@ -7,18 +7,24 @@ remembered here (`RecentDecisions`), since these are the ones that people ask ab
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.url import url_hash
+from dedup_service.runtime.embedded.bases import BaseJournal
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.events import NullObserver, PageDecided
 from dedup_service.runtime.explain.correcting import CorrectionRequest, record_of
+from dedup_service.runtime.explain.journal_pages import JournalPages
 from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.operator_records import add_records
@@ -89,6 +95,10 @@ class LivePages:
         if isinstance(reference, str):
             sequence = self._sequence_of(reference)
             return None if sequence is None else self.find(sequence)
+        if self._is_in_base(reference):
+            with self._in_base(reference) as (pages, own):
+                page = pages.find(own)
+            return None if page is None else replace(page, entry=replace(page.entry, sequence=reference), original=None)
         found = self._pages.at(reference)
         if found is None:
             return None
@@ -99,7 +109,9 @@ class LivePages:
         return page
 
     def judged(self, page: KnownPage) -> KnownPage:
-        """Return `page` with its verdict, if the topic `verdicts` still has it."""
+        """Return `page` with its verdict, if the topic `verdicts` still has it; one of a base has that of the base."""
+        if self._is_in_base(page.sequence):
+            return page
         verdict = self._verdicts.find(page.sequence, page.canonical_url, self._logged_ms.get(page.sequence, 0))
         recent = self._recent.find(page.url)
         original = recent[1] if recent is not None and recent[0] == page.sequence else None
@@ -108,7 +120,10 @@ class LivePages:
         return replace(page, verdict=verdict, original=None if original == page.sequence else original)
 
     def text(self, page: KnownPage) -> str | None:
-        """Return the main text of a page; None if the topic `pages` no longer has it."""
+        """Return the main text of a page; None if the topic `pages`, or its base, no longer has it."""
+        if self._is_in_base(page.sequence):
+            with self._in_base(page.sequence) as (pages, own):
+                return pages.text(replace(page, entry=replace(page.entry, sequence=own)))
         return self._pages.text(page.sequence)
 
     def held(self) -> HeldEntries:
@@ -135,6 +150,31 @@ class LivePages:
     def close(self) -> None:
         """Close the connections."""
         self._stack.close()
+
+    def _is_in_base(self, sequence: int) -> bool:
+        bases = self._service.bases
+        return bases is not None and bases.folder_of(sequence) is not None
+
+    @contextmanager
+    def _in_base(self, sequence: int) -> Iterator[tuple[JournalPages, int]]:
+        """Yield the pages of the base that has a page, and its sequence there."""
+        bases = self._service.bases
+        found = None if bases is None else bases.folder_of(sequence)
+        if found is None:
+            raise QueryTimeoutError("the process has closed its bases; ask one that runs")
+        folder, own = found
+        with TemporaryDirectory() as scratch, closing(BaseJournal(folder, Path(scratch))) as journal:
+            database, own = journal.at(own)
+            yield (
+                JournalPages(
+                    lambda: nullcontext(database),
+                    journal.header,
+                    self.held,
+                    self.host_text,
+                    lambda _own: self._service.ask(partial(_live_entry, sequence)),
+                ),
+                own,
+            )
 
     def _sequence_of(self, url: str) -> int | None:
         """Return the later of the kept visit of a URL and its latest recent visit."""
@@ -171,6 +211,10 @@ class LogCorrections:
         return others + [
             replace(added, in_force=added.record in active or (added.sequence or 0) > sequence) for added in self._added
         ]
+
+
+def _live_entry(sequence: int, replica: Replica) -> Entry | None:
+    return None if replica.candidates is None else replica.candidates.get(sequence)
 
 
 def _policy(replica: Replica) -> tuple[str, RuleInForce]:

@@ -28,6 +28,7 @@ from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader
 from dedup_service.runtime.kafka.client.producers import partition_for
 from dedup_service.runtime.kafka.messages.headers import page_key
+from dedup_service.runtime.kafka.messages.log_head import number_log
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
@@ -57,6 +58,8 @@ class PageTextLookup:
         self._log = TopicPartition(topics.fingerprints, 0)
         self._reader = PartitionReader(connection, fetch_bytes=PAGE_FETCH_BYTES, timeout_s=TEXT_TIMEOUT_S)
         self._pages = pages
+        self._connection, self._topics = connection, topics
+        self._first: int | None = None
 
     def text_at(self, sequence: int) -> str | None:
         """Return the main text of the page at `sequence`.
@@ -87,7 +90,17 @@ class PageTextLookup:
         return page
 
     def _record_at(self, sequence: int) -> PageRecord | None:
-        return _page_in(self._reader.read_at(self._log, offset_of(sequence)), sequence)
+        if self._first is None:
+            with closing(LogConsumer(self._connection, self._topics.fingerprints, fetch_bytes=PAGE_FETCH_BYTES)) as log:
+                head = number_log(log)
+            if not head.is_begun:
+                return None
+            self._first = head.first
+        offset = offset_of(sequence)
+        if offset < self._first:  # of a base
+            return None
+        message = self._reader.read_at(self._log, offset - self._first)
+        return _page_in(message and message._replace(offset=offset), sequence)
 
     def close(self) -> None:
         """Close the connection."""
@@ -105,6 +118,7 @@ class LoggedPages:
         self._log = self._stack.enter_context(
             closing(LogConsumer(connection, topics.fingerprints, fetch_bytes=PAGE_FETCH_BYTES))
         )
+        self._numbered = False
         self._texts = self._stack.enter_context(closing(PageTextLookup(connection, topics, pages)))
 
     def at(self, sequence: int) -> tuple[KnownPage, int] | None:
@@ -112,8 +126,10 @@ class LoggedPages:
 
         None if there is none.
         """
+        if not self._numbered:
+            self._numbered = number_log(self._log).is_begun
         offset = offset_of(sequence)
-        message = self._log.read_one(offset) if 0 <= offset < self._log.end() else None
+        message = self._log.read_one(offset) if self._log.first <= offset < self._log.end() else None
         record = _page_in(message, sequence)
         return None if message is None or record is None else (known_page(sequence, record), message.timestamp)
 

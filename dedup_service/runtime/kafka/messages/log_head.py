@@ -1,17 +1,27 @@
-"""How a log begins: perhaps with a layout, or several of which the first counts, and then with its first policy."""
+"""How a log begins: perhaps with a layout, or several of which the first counts, and then with its first policy.
+
+That policy also says from where the messages of the log are numbered: after the records of its bases.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dedup_service.core.log_records import LayoutRecord, PolicyRecord
+from dedup_service.core.log_records import LayoutRecord, PolicyRecord, first_offset
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.kafka.messages.log_record import decode
 
-__all__ = ["LogHead", "read_head"]
+__all__ = ["LogHead", "number_log", "read_head"]
 
 
 class _Log(Protocol):
+    @property
+    def first(self) -> int: ...
+
     def read_one(self, offset: int) -> Any | None: ...
+
+
+class _NumberedLog(_Log, Protocol):
+    def number_from(self, first: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +32,21 @@ class LogHead:
     policy: PolicyRecord | None = None
     others: int = 0
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the log has more than layouts, so that its numbers are known."""
+        return self.policy is not None or self.others > 0
+
+    @property
+    def first(self) -> int:
+        """The number of the first message of the log."""
+        return 0 if self.policy is None else first_offset(self.policy.policy.based_on)
+
 
 def read_head(log: _Log, *, earlier: bool = False) -> LogHead:
     """Return how a log begins; raises as `LogConsumer.read_one` and `decode`, whose option `earlier` is."""
     layout: IndexLayout | None = None
-    message = log.read_one(0)
+    message = log.read_one(log.first)
     while message is not None:
         record = decode(message.value or b"", earlier=earlier)[0]
         if isinstance(record, PolicyRecord):
@@ -36,3 +56,13 @@ def read_head(log: _Log, *, earlier: bool = False) -> LogHead:
         layout = layout or record.layout  # of several that were appended at once, the first one counts
         message = log.read_one(message.offset + 1)
     return LogHead(layout)
+
+
+def number_log(log: _NumberedLog, *, earlier: bool = False) -> LogHead:
+    """Let a reader number the messages of a log as its first policy says; return how it begins.
+
+    Raises as `read_head`.
+    """
+    head = read_head(log, earlier=earlier)
+    log.number_from(head.first)
+    return head

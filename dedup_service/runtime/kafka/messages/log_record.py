@@ -20,7 +20,8 @@ Cost of a page: see docs/topics.md, "fingerprints".
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from functools import partial
+from itertools import accumulate, groupby
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
     LayoutRecord,
+    LogBase,
     LogRecord,
     PageRecord,
     Policy,
@@ -71,6 +73,8 @@ __all__ = [
     "MESSAGES_AT_ONCE",
     "AnyLine",
     "BackfillLine",
+    "BaseLine",
+    "BasedPolicyLine",
     "CorrectionLine",
     "LogLine",
     "PageLine",
@@ -272,6 +276,22 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     lowered: KeepLine | None = None
 
 
+class BaseLine(msgspec.Struct, frozen=True):
+    """A base of a log; see `core.log_records.LogBase`."""
+
+    name: str
+    log: str
+    commit: str
+    records: int
+    entries: int
+
+
+class BasedPolicyLine(PolicyLine, frozen=True, kw_only=True, tag="policy with bases"):
+    """A policy of a log with bases. An earlier twinsieve does not know the kind, and refuses the log."""
+
+    bases: tuple[BaseLine, ...]
+
+
 class BackfillLine(LogLine, frozen=True, tag="backfill"):
     """The pages of `topic` and `partition`, which are no topic and partition of Kafka, are those of a file."""
 
@@ -290,6 +310,7 @@ AnyLine = (
     | RetractionLine
     | CorrectionLine
     | PolicyLine
+    | BasedPolicyLine
     | FirstLayoutLine
     | BackfillLine
 )
@@ -452,7 +473,9 @@ def _line(record: LogRecord) -> AnyLine:  # noqa: C901, PLR0911 - one return for
 
 
 def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
-    return PolicyLine(
+    bases = tuple(BaseLine(base.name, base.log, base.commit, base.records, base.entries) for base in policy.bases)
+    line = partial(BasedPolicyLine, bases=bases) if bases else PolicyLine
+    return line(
         VERSION,
         msgspec.convert(policy.rule.to_dict(), RuleLine),
         policy.action.value,
@@ -522,9 +545,21 @@ def _policy_record(line: PolicyLine) -> PolicyRecord:
     keep, lowered = (
         Keep.from_dict({} if bounds is None else msgspec.to_builtins(bounds)) for bounds in (line.keep, line.lowered)
     )
-    policy = Policy(rule, Action(line.action), line.space, layout, keep, lowered)
+    bases = _bases(line.bases) if isinstance(line, BasedPolicyLine) else ()
+    policy = Policy(rule, Action(line.action), line.space, layout, keep, lowered, bases)
     return PolicyRecord(
         policy, line.initial, line.log, line.group, line.pages, line.offsets, line.begins, line.replaces
+    )
+
+
+def _bases(lines: Sequence[BaseLine]) -> tuple[LogBase, ...]:
+    """Return the bases of a log, which follow one another."""
+    if not lines or any(not 0 <= line.records < _END >> 1 for line in lines):
+        raise ValueError("its bases are out of range")
+    after = [0, *accumulate(line.records for line in lines)]
+    return tuple(
+        LogBase(line.name, line.log, line.commit, before, line.records, line.entries)
+        for line, before in zip(lines, after, strict=False)
     )
 
 
@@ -598,7 +633,7 @@ def _unreadable(value: bytes, problem: str, *, earlier: bool) -> UnreadableRecor
             f"a record of the log is of kind {head.kind!r}, this twinsieve knows {', '.join(map(str, kinds))}: "
             "update twinsieve and start again"
         )
-    if head.kind in {PolicyLine.__struct_config__.tag, FirstLayoutLine.__struct_config__.tag}:
+    if head.kind in {line.__struct_config__.tag for line in (PolicyLine, BasedPolicyLine, FirstLayoutLine)}:
         raise StateError(f"a {head.kind} of the log cannot be read: {problem}; update twinsieve and start again")
     return UnreadableRecord(f"{problem}; it begins with {value[:60]!r}")
 

@@ -39,6 +39,7 @@ class _VerdictLine(msgspec.Struct):
     distance: Distance = Distance()
     score: float | None = None
     reason: str | None = None
+    duplicate_of_base: str | None = None
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +86,7 @@ def read_verdict(value: bytes) -> tuple[Verdict, Source]:
         distance=line.distance,
         score=line.score,
         reason=line.reason,
+        duplicate_of_base=line.duplicate_of_base,
     )
     return verdict, Source(line.topic, line.partition, line.offset)
 

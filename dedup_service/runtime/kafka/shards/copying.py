@@ -346,18 +346,7 @@ def _merged(streams: Sequence[Iterator[EntryRows]]) -> Iterator[EntryRows]:
             is_due = head.rows["sequence"] <= bound
             parts.append(head.where(is_due))
             heads[place] = next(streams[place], None) if is_due.all() else head.where(~is_due)
-        yield _in_order(parts)
-
-
-def _in_order(parts: Sequence[EntryRows]) -> EntryRows:
-    """Return the entries of all parts in order of their sequences."""
-    rows = np.concatenate([part.rows for part in parts])
-    evidence = b"".join([part.evidence for part in parts])
-    starts = EntryRows(rows).evidence_starts
-    order = np.argsort(rows["sequence"], kind="stable")
-    sizes = rows["evidence_bytes"].astype(np.int64)
-    spans = zip(starts[order].tolist(), (starts + sizes)[order].tolist(), strict=True)
-    return EntryRows(rows[order], b"".join([evidence[start:end] for start, end in spans]))
+        yield EntryRows.in_order(parts)
 
 
 def _check(stored: StoredEntries, number: ShardNumber, entries: int, report: Report) -> None:

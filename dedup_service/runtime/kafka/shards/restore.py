@@ -7,7 +7,7 @@ and a resolver answers. They go on from the snapshot as if they had never stoppe
 import threading
 from contextlib import closing
 
-from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.decider import DeciderState, MutablePageNames
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.log_records import Policy, offset_of
@@ -18,10 +18,12 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader
 from dedup_service.runtime.kafka.messages.shard_messages import decode_answer_part
+from dedup_service.runtime.kafka.shards.shard_bases import ShardBases
 from dedup_service.runtime.kafka.shards.shard_step import RestoredShard
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
 from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, page_name_reader, usable_snapshot
 from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
@@ -46,10 +48,12 @@ def restore_shard(
     *,
     answered: int,
     stop: threading.Event,
+    bases: MountedBases | None = None,
 ) -> RestoredShard | None:
     """Return shard `number` as its folder has it, with `log` at the place where it goes on; None if `stop` was set.
 
-    log_id: identity of the log. policy: its first one. answered: offset of the log up to which it has answered.
+    log_id: identity of the log. policy: its first one. answered: offset of the log up to which it has answered. bases:
+    those of the log.
     ConfigurationError if slots cannot be shared so; ForeignStateError if the folder is that of something else.
     """
     number.check(policy.layout.slots)
@@ -59,13 +63,13 @@ def restore_shard(
     if stored is not None:
         _require_shard(stored, number, local)
     try:
-        shard = _opened(number, local, stored)
+        shard = _opened(number, local, stored, bases)
     except UNUSABLE as error:
         if stored is None:
             raise
         local.pages.ignore(str(error))
         stored = None
-        shard = _opened(number, local, stored)
+        shard = _opened(number, local, stored, bases)
     sequence = -1 if stored is None else stored.sequence
     local.names.begin(log_id, sequence, page_name_reader(log, stop, shard.holds))
     log.seek(shard.offset + 1)
@@ -74,11 +78,13 @@ def restore_shard(
     return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
 
 
-def _opened(number: ShardNumber, local: LocalState, stored: StoredSnapshot | None) -> Shard:
+def _opened(number: ShardNumber, local: LocalState, stored: StoredSnapshot | None, bases: MountedBases | None) -> Shard:
     """Return a shard as a snapshot has it; None: before the first message."""
-    local.pages.begin(stored)
+    own = None if bases is None else ShardBases(bases, number)
+    local.pages.begin(stored, bases=own)
     state = None if stored is None else shard_state(stored.state.replica)
-    return Shard(number, local.names, entries=local.pages.entries, state=state)
+    names: MutablePageNames = local.names if bases is None else bases.names(local.names)
+    return Shard(number, names, entries=local.pages.entries, state=state, bases=None if own is None else own.begun)
 
 
 class RestoredResolver:
@@ -104,10 +110,12 @@ def restore_resolver(
     topics: Topics,
     *,
     stop: threading.Event,
+    bases: MountedBases | None = None,
 ) -> RestoredResolver | None:
     """Return the resolver of so many shards as its folder has it; None if `stop` was set.
 
     written: (topic, partition) → offset below which all outputs are written. policy: the first one of the log.
+    bases: those of the log.
     """
     ShardNumber(1, shards).check(policy.layout.slots)
     stored = usable_snapshot(local, log, log.end(), log_id, stop)
@@ -118,12 +126,12 @@ def restore_resolver(
             f"{local.folder} has the state of another step than a resolver: give a folder of its own"
         )
     try:
-        return _resolver_of(shards, local, log, log_id, stored, written, topics, stop)
+        return _resolver_of(shards, local, log, log_id, stored, written, topics, stop, bases)
     except UNUSABLE as error:
         if stored is None:
             raise
         local.pages.ignore(str(error))
-        return _resolver_of(shards, local, log, log_id, None, written, topics, stop)
+        return _resolver_of(shards, local, log, log_id, None, written, topics, stop, bases)
 
 
 def _resolver_of(
@@ -135,10 +143,11 @@ def _resolver_of(
     written: dict[tuple[str, int], int],
     topics: Topics,
     stop: threading.Event,
+    bases: MountedBases | None,
 ) -> RestoredResolver:
     """Return the resolver that a snapshot has, one at the beginning of the log for None."""
     local.pages.begin(stored)
-    names = AnsweredNames(local.names)
+    names = AnsweredNames(local.names if bases is None else bases.names(local.names))
 
     def candidates(policy: Policy, state: DeciderState) -> ShardCandidates:
         local.pages.entries(log_id, policy)  # without entries: a snapshot has the window and the rest of the state
@@ -146,7 +155,7 @@ def _resolver_of(
         return names.candidates
 
     state = None if stored is None else stored.state.replica
-    replica = Replica(names, state=state, candidates=candidates)
+    replica = Replica(names, state=state, candidates=candidates, bases=None if bases is None else bases.begun)
     sequence = -1 if stored is None else stored.sequence
     local.names.begin(log_id, sequence, page_name_reader(log, stop, replica.holds))
     outcomes = PendingOutcomes(topic=topics.pages)
@@ -159,7 +168,7 @@ def _resolver_of(
             positions = None
     for (topic, partition), offset in written.items():
         outcomes.written_below(topic, partition, offset)
-    done = -1 if stored is None else offset_of(stored.sequence)
+    done = log.first - 1 if stored is None else offset_of(stored.sequence)
     log.seek(done + 1)
     restored = RestoredReplica(replica, outcomes, done + 1, "" if stored is None else stored.tail, log.end())
     return RestoredResolver(restored, names, done, positions)

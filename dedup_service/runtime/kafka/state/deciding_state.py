@@ -102,6 +102,15 @@ class _KeepFields(msgspec.Struct, frozen=True):
     max_age_minutes: int | None = None
 
 
+class _BaseFields(msgspec.Struct, frozen=True):
+    name: str
+    log: str
+    commit: str
+    after: int
+    records: int
+    entries: int
+
+
 class _PolicyFields(msgspec.Struct):
     rule: _RuleFields
     action: Action
@@ -109,6 +118,7 @@ class _PolicyFields(msgspec.Struct):
     layout: _LayoutFields
     keep: _KeepFields = _KeepFields()
     lowered: _KeepFields = _KeepFields()
+    bases: tuple[_BaseFields, ...] = ()
 
 
 class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):

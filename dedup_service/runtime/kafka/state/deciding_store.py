@@ -24,7 +24,7 @@ the next `step` raises, and the service ends.
 import logging
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,11 +33,13 @@ from typing import Protocol
 
 import xxhash
 
+from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import Policy
+from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
@@ -58,7 +60,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, StoreSize
 from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "Snapshotted", "StoredSnapshot", "tail_of"]
+__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "FirstPages", "Snapshotted", "StoredSnapshot", "tail_of"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -98,6 +100,18 @@ class Snapshotted(Protocol):
         ...
 
 
+class FirstPages(Protocol):
+    """What a log with bases begins with: those of all bases (`MountedBases`), or those of a shard."""
+
+    def make(self, pages: Path, label: StoreLabel, policy: Policy) -> None:
+        """Make the kept pages before the first record of the log, in the folder `pages`, which is not there."""
+        ...
+
+    def adopt(self, pages: Path) -> None:
+        """Let kept pages that `make` has made before be usable where the bases are now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredSnapshot:
     """What a snapshot has beside the settled entries.
@@ -129,6 +143,7 @@ class DecidingStore:
         self._every = every
         self._superseded = superseded
         self._shards = 1
+        self._bases: FirstPages | None = None
         self._stored: StoredSnapshot | None = None
         self._entries: StoredEntries | None = None
         self._taken_at = -1
@@ -156,7 +171,7 @@ class DecidingStore:
     def _read(self) -> StoredSnapshot | None:
         try:
             manifest = read_manifest(self.folder)
-            if not manifest.extra:  # a kill before the first snapshot
+            if not manifest.extra or manifest.sequence < 0:  # a kill before the first snapshot
                 return None
             state = decode_deciding_state(read_extra(self.folder, manifest.extra))
         except (StoreDamagedError, ForeignStoreError, UnreadableDecidingStateError) as error:
@@ -173,27 +188,35 @@ class DecidingStore:
             reason,
         )
 
-    def begin(self, stored: StoredSnapshot | None, *, shards: int = 1) -> None:
-        """Go on from a snapshot that `stored` returned, or, with None, from the beginning of the log."""
+    def begin(self, stored: StoredSnapshot | None, *, shards: int = 1, bases: FirstPages | None = None) -> None:
+        """Go on from a snapshot that `stored` returned, or, with None, from the beginning of the log.
+
+        bases: of the log, whose kept pages it begins with; None: without any.
+        """
         self._end()
-        self._stored, self._shards = stored, shards
+        self._stored, self._shards, self._bases = stored, shards, bases
         self._taken_at, self._applied = -1 if stored is None else stored.sequence, 0
 
     def entries(self, log: str, policy: Policy) -> tuple[EntryStore, EntryTables]:
-        """Open the entries of a log with a policy, for its replica; without a snapshot to go on from, empty ones.
+        """Open the entries of a log with a policy, for its replica.
 
-        Raises StoreDamagedError if a file is altered, and StoreFullError.
+        Without a snapshot to go on from they are those of the log's bases, or none. Raises StoreDamagedError if a file
+        is altered, and StoreFullError.
         """
         keep_little_freed_memory()
-        if self._stored is None:
+        stored, label = self._stored, StoreLabel(log, policy.space_id)
+        if stored is None:
             self._empty()
-        removed = () if self._stored is None else self._stored.state.replica.decider.removed
+            if self._bases is not None:
+                self._bases.make(self.folder, label, policy)
+        elif self._bases is not None:
+            self._bases.adopt(self.folder)
         self._entries = StoredEntries.open(
             self.folder,
-            StoreLabel(log, policy.space_id),
+            label,
             policy.rule,
             policy.layout,
-            lambda _extra: removed,
+            _removed_in_base if stored is None else lambda _extra: stored.state.replica.decider.removed,
             shards=self._shards,
         )
         self._stored = None
@@ -322,3 +345,8 @@ class DecidingStore:
         with translated_os_errors(self.folder):
             if self.folder.exists():
                 shutil.rmtree(self.folder)
+
+
+def _removed_in_base(extra: bytes) -> Sequence[RemovedEntry]:
+    """Return the removed entries that the cells still need, before the first record of a log."""
+    return state_in(extra).removed if extra else ()

@@ -24,6 +24,7 @@ from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, lo
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
 from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot, tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.kafka.state.page_names import PageNameReader
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
@@ -40,6 +41,11 @@ _PATIENCE_S = 30.0
 
 class LogSource(Protocol):
     """A reader of the log: committed records in order, each with `.offset` and `.value`."""
+
+    @property
+    def first(self) -> int:
+        """What the first message of the log is numbered."""
+        ...
 
     def seek(self, offset: int) -> None:
         """Continue reading at `offset`."""
@@ -93,6 +99,7 @@ def restore(
     max_waiting: int | None = None,
     pages: str | None = None,
     memory: ProcessMemoryLimit | None = None,
+    bases: MountedBases | None = None,
 ) -> RestoredReplica | None:
     """Return the state at the current committed end of `log`; None if `stop` was set first.
 
@@ -101,7 +108,7 @@ def restore(
     max_waiting: number of pending outcomes at which the restore ends early, so that memory stays bounded if
     nothing was ever written; reading on from `position` is then equivalent to restoring.
     memory: limit on this process; MemoryLimitError if the tables of the snapshot do not fit, or if memory is used up
-    and the log keeps all pages.
+    and the log keeps all pages. bases: of the log.
     Raises ForeignStateError if the folder belongs to another log, StateError if the log is shorter than the
     snapshot or has an unreadable record, and what the log raises.
     """
@@ -114,9 +121,11 @@ def restore(
         return None
     if memory is not None and stored is not None and stored.sizes is not None:
         memory.admit(stored.sizes.memory, stored.sizes.live)
+    if memory is not None and stored is None and bases is not None:
+        bases.admit(memory)
     while True:
         try:
-            run = _Run(local, log, stored, identity, written, shards, stop, pages, memory)
+            run = _Run(local, log, stored, identity, written, shards, stop, pages, memory, bases)
             return run.apply_up_to(max(end, run.start), progress, max_waiting)
         except UNUSABLE as error:
             if stored is None:
@@ -139,17 +148,24 @@ class _Run:
         stop: threading.Event,
         pages: str | None,
         memory: ProcessMemoryLimit | None,
+        bases: MountedBases | None,
     ) -> None:
         self._stop = stop
         self._memory = memory
         self._local = local
         self._log = log
         sequence = -1 if stored is None else stored.sequence
-        self.start = offset_of(sequence) + 1
+        self.start = max(log.first, offset_of(sequence) + 1)
         local.names.begin(identity or "", sequence, page_name_reader(log, stop, self._holds))
-        local.pages.begin(stored, shards=shards)
+        local.pages.begin(stored, shards=shards, bases=bases)
         state = None if stored is None else stored.state.replica
-        self._replica = Replica(local.names, shards=shards, state=state, entries=local.pages.entries)
+        self._replica = Replica(
+            local.names if bases is None else bases.names(local.names),
+            shards=shards,
+            state=state,
+            entries=local.pages.entries,
+            bases=None if bases is None else bases.begun,
+        )
         self._outcomes = PendingOutcomes(topic=pages) if stored is None else pending_outcomes_of(stored.state, pages)
         self._tail = "" if stored is None else stored.tail
         for (topic, partition), offset in written.items():

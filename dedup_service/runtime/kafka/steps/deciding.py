@@ -615,7 +615,7 @@ class DecideStep:
         singly = (part for part in parts if not isinstance(part, RecordColumns))
         for sequence, record in singly:
             if isinstance(record, UnreadableRecord):
-                offset = offset_of(sequence)
+                offset = offset_of(sequence) - self._log.first
                 text = f"the message at {offset} of {self._topics.fingerprints} has no effect: {record.problem}"
                 self._observer.problem(ProblemEvent("decide", "unreadable", text))
 

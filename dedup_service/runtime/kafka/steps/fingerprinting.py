@@ -92,7 +92,7 @@ class FingerprintStep:
 
     space_id: of the fingerprints that `preparer` makes. offsets: how far the step is; the step closes it.
     topic_id: identity of `pages`. assigned: its partitions. lag: returns the step's lag by partition ("pages-0"),
-    as last measured, for its events.
+    as last measured, for its events. first: what the first message of the log is numbered.
     """
 
     def __init__(
@@ -112,8 +112,9 @@ class FingerprintStep:
         lag: Callable[[], Mapping[str, int]] = dict,
         settings: FingerprintSettings | None = None,
         session_timeout_s: float = 6.0,
+        first: int = 0,
     ) -> None:
-        self._offsets = offsets
+        self._offsets, self._first = offsets, first
         self._settings = settings or FingerprintSettings()
         self._topics = topics
         self._space_id = space_id
@@ -275,7 +276,7 @@ class FingerprintStep:
         self._idle_offsets.committed(offsets)
         took_s = self._committed_at - started
         self._linger_s = min(settings.max_linger_s, max(settings.min_linger_s, 2 * took_s))
-        return sequence_at(positions[-1], messages[-1][1] - 1) if positions else None
+        return sequence_at(self._first + positions[-1], messages[-1][1] - 1) if positions else None
 
     def _records(self, chunk: Chunk) -> Iterator[LogRecord]:
         """Yield the records of a chunk for the log."""

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
@@ -55,6 +56,20 @@ def test_every_option_reaches_the_settings() -> None:
     assert (parsed.resolved_shards, parsed.verify, parsed.shard) == (4, True, None)
     assert (parsed.drain_s, parsed.transaction_timeout_s, parsed.session_timeout_s) == (7, 8, 9)
     assert (parsed.snapshot_every, parsed.outputs) == (10, OutputMode.VERDICTS)
+
+
+def test_bases_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the command line or in the environment; every other form is refused."""
+    where = ("--bootstrap", "a:1", "--state", "s")
+    given = settings(*where, "--base", "corpus=/srv/a=b", "--base", "old=s3://bucket/corpus")
+    assert given.bases == {"corpus": "/srv/a=b", "old": "s3://bucket/corpus"}
+    for wrong in ("corpus", "=x", "corpus=", "a b=x", "a\n=x", "x" * 101 + "=y"):
+        with pytest.raises(click.UsageError, match="write NAME=FOLDER"):
+            settings(*where, "--base", wrong)
+    with pytest.raises(click.UsageError, match="gives corpus twice"):
+        settings(*where, "--base", "corpus=a", "--base", "corpus=b")
+    monkeypatch.setenv("TWINSIEVE_LOG_BASES", "corpus=/srv/corpus old=/srv/old")
+    assert settings(*where).bases == {"corpus": "/srv/corpus", "old": "/srv/old"}
 
 
 def test_a_shard_is_named_by_its_number_and_how_many_there_are() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dedup_service.core.decision.bases import BasedState
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.similarity import Combined
@@ -19,6 +20,7 @@ from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
+    LogBase,
     LogRecord,
     PageRecord,
     Policy,
@@ -29,6 +31,7 @@ from dedup_service.core.log_records import (
     TimeRecord,
     UnreadableRecord,
     UnwrittenRecord,
+    first_offset,
     sequence_at,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -229,6 +232,46 @@ def test_the_format_of_other_records_is_fixed() -> None:
     assert decode(retraction) == [RetractionRecord("https://a.example/1", "taken down")]
     correction = b'{"kind":"correction","v":3,"url":"u:1","of":"u:2","duplicate":false,"reason":"two reports"}'
     assert decode(correction) == [CorrectionRecord("u:1", "u:2", duplicate=False, reason="two reports")]
+
+
+def test_a_policy_with_bases_is_of_a_kind_that_earlier_versions_refuse() -> None:
+    """They would ignore a key that they do not know, and decide as if there were no bases."""
+    bases = LogBase("corpus", "j-1", "5f", 0, 70, 60), LogBase("more", "j-2", "", 70, 0, 0)
+    policy = Policy(rule_for("body"), Action.FLAG, "space-1", bases=bases)
+    record = PolicyRecord(policy, initial=True, log="5f0e")
+    value = encode(record)
+    assert decode(value) == [record]
+    assert json.loads(value)["kind"] == "policy with bases"
+    assert json.loads(value)["bases"] == [
+        {"name": "corpus", "log": "j-1", "commit": "5f", "records": 70, "entries": 60},
+        {"name": "more", "log": "j-2", "commit": "", "records": 0, "entries": 0},
+    ]
+    assert (policy.based_on, first_offset(policy.based_on)) == (70, 1)
+    for damaged in (value.replace(b'"records":70', b'"records":-1'), value.replace(b'"bases":[{', b'"bases":[7,{')):
+        with pytest.raises(StateError, match="a policy with bases of the log cannot be read"):
+            decode(damaged)
+
+
+def test_a_policy_with_other_bases_is_void() -> None:
+    """Every sequence, ordinal and cell behind the first policy depends on its bases."""
+    one, other = LogBase("corpus", "j-1", "5f", 0, 70, 60), LogBase("corpus", "j-1", "77", 0, 71, 61)
+    policy = Policy(rule_for("body"), Action.FLAG, "space-1", bases=(one,))
+    replica = Replica(NamesInMemory(), bases=lambda _log, _policy: BasedState())
+    replica.apply(sequence_at(1), PolicyRecord(policy, initial=True, log="l"))
+    for bases in ((other,), ()):
+        replica.apply(sequence_at(2), PolicyRecord(replace(policy, bases=bases, action=Action.DROP)))
+    assert (replica.policy, replica.counts["policy_void"]) == (policy, 2)
+    replica.apply(sequence_at(3), PolicyRecord(replace(policy, action=Action.DROP)))
+    assert replica.policy == replace(policy, action=Action.DROP)
+
+
+def test_a_replica_without_the_bases_of_its_log_decides_nothing() -> None:
+    """It would call pages unique that a base has."""
+    policy = Policy(rule_for("body"), Action.FLAG, "space-1", bases=(LogBase("corpus", "j-1", "5f", 0, 70, 60),))
+    replica = Replica(NamesInMemory())
+    with pytest.raises(StateError, match="begun with the bases corpus"):
+        replica.apply(0, PolicyRecord(policy, initial=True, log="l"))
+    assert replica.policy is None
 
 
 @given(st.lists(records, max_size=30), st.integers(0, 2**40))

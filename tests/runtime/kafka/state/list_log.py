@@ -22,19 +22,20 @@ class Stored:
 class ListLog:
     """Messages at every second offset; the other offsets, including the last, are transaction markers.
 
-    together: whether pages that follow each other are in one message.
+    together: whether pages that follow each other are in one message. first: what the first message is numbered.
     """
 
-    def __init__(self, records: Sequence[LogRecord], *, together: bool = False) -> None:
+    def __init__(self, records: Sequence[LogRecord], *, together: bool = False, first: int = 0) -> None:
         values = [encode(record) for record in records]
         if together:
             values = [message.value or b"" for message, _ in log_messages("fingerprints", records)]
-        self.records = [Stored(2 * number, value) for number, value in enumerate(values)]
-        self.position = 0
+        self.first = first
+        self.records = [Stored(first + 2 * number, value) for number, value in enumerate(values)]
+        self.position = first
         self.read_singly: list[int] = []
 
     def seek(self, offset: int) -> None:
-        self.position = offset
+        self.position = max(self.first, offset)
 
     def poll(self, timeout_s: float, max_records: int) -> list[Stored]:
         records = [record for record in self.records if record.offset >= self.position][:max_records]
@@ -46,7 +47,7 @@ class ListLog:
             yield self.poll(0.0, max_records)
 
     def end(self) -> int:
-        return 2 * len(self.records)
+        return self.first + 2 * len(self.records)
 
     def read_one(self, offset: int) -> Stored | None:
         self.read_singly.append(offset)

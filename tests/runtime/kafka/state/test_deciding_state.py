@@ -17,7 +17,7 @@ from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.evidence.similarity import Combined
-from dedup_service.core.log_records import CorrectionRecord, Policy, Source
+from dedup_service.core.log_records import CorrectionRecord, LogBase, Policy, Source
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
@@ -111,6 +111,7 @@ STATE = ReplicaState(
         IndexLayout(slots=2, window=3),
         Keep(max_pages=10),
         Keep(max_pages=20),
+        (LogBase("corpus", "a-journal", "5f", 0, 70, 60),),
     ),
     policy_sequence=5,
     seen={("pages", 0): b"s"},
@@ -162,6 +163,9 @@ VERSION_5: dict[str, Any] = {
                 "layout": {"slots": 2, "window": 3},
                 "keep": {"max_pages": 10, "max_age_minutes": None},
                 "lowered": {"max_pages": 20, "max_age_minutes": None},
+                "bases": [
+                    {"name": "corpus", "log": "a-journal", "commit": "5f", "after": 0, "records": 70, "entries": 60}
+                ],
             },
             "policy_sequence": 5,
             "seen": {("pages", 0): b"s"},
@@ -222,11 +226,12 @@ def test_a_state_from_before_expiry_keeps_all() -> None:
     value = deepcopy(VERSION_5)
     decider = msgspec.msgpack.decode(value["memory"]["decider"])
     policy = value["memory"]["replica"]["policy"]
-    del decider["expiry"], policy["keep"], policy["lowered"]
+    del decider["expiry"], policy["keep"], policy["lowered"], policy["bases"]
     value["memory"]["decider"] = msgspec.msgpack.encode(decider)
     replica = decode_deciding_state(msgspec.msgpack.encode(value)).replica
     assert replica.policy is not None
     assert (replica.policy.keep, replica.policy.lowered) == (KEEP_ALL, KEEP_ALL)
+    assert replica.policy.bases == ()
     assert replica.decider.expiry == ExpiryState()
 
 
