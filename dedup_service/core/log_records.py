@@ -101,7 +101,8 @@ class Policy:
 
     space_id: of all fingerprints compared. layout: of the index. A log never changes these two. keep: bounds of
     expiry; a log that names none keeps all. lowered: the bounds that a limit on memory has lowered to `keep`; none if
-    they are what people asked for.
+    they are what people asked for. canonical: which page stands for a group (`core.groups.canonical`); it decides no
+    verdict.
     """
 
     rule: MatchRule
@@ -110,6 +111,7 @@ class Policy:
     layout: IndexLayout = DEFAULT_LAYOUT
     keep: Keep = KEEP_ALL
     lowered: Keep = KEEP_ALL
+    canonical: str = "earliest"
 
     def continues(self, earlier: "Policy") -> bool:
         """Whether this policy may follow an earlier one in a log: it has the same space and layout."""

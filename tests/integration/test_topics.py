@@ -19,6 +19,7 @@ from dedup_service.runtime.kafka.topics import (
     create,
     describe,
     remove,
+    require_canonical,
     require_log,
 )
 from deploy.kafka.readiness import wait_until
@@ -56,8 +57,10 @@ def test_created_topics_pass_the_check(broker, topics):
     """Every topic exists, the log has one partition and is kept indefinitely, and no problem is found."""
     assert check(broker.connection, topics) == []
     require_log(broker.connection, topics)
-    facts = {fact.name: fact for fact in describe(broker.connection, topics)}
+    facts = {fact.name: fact for fact in describe(broker.connection, topics, whole=True)}
     assert tuple(facts) == topics.all
+    assert topics.canonical not in {fact.name for fact in describe(broker.connection, topics)}
+    require_canonical(broker.connection, topics)
     log = facts[topics.fingerprints]
     kept = {name: log.settings[name] for name in ("cleanup.policy", "retention.ms", "retention.bytes")}
     assert (log.partitions, kept) == (

@@ -5,6 +5,7 @@ from typing import Any
 import click
 import msgspec
 
+from dedup_service.core.groups.canonical import EARLIEST, POLICIES
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
@@ -29,7 +30,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of 
 
 @click.group("policy")
 def policy_group() -> None:
-    """Show or change the rule, the action and the bounds of expiry of a log."""
+    """Show or change the rule, the action, the bounds of expiry and the canonical pages of a log."""
 
 
 @policy_group.command("show", epilog=EPILOG)
@@ -51,6 +52,7 @@ def show_command(*, as_json: bool, **options: Any) -> int:
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
         "keep": policy.keep.to_dict(),
+        "canonical": policy.canonical,
         "space": policy.space_id,
         "since": in_force.sequence,
         "changes": in_force.changes,
@@ -68,9 +70,14 @@ def show_command(*, as_json: bool, **options: Any) -> int:
     type=click.Choice([action.value for action in Action]),
     help="What happens to duplicates; only with --bootstrap.",
 )
+@click.option(
+    "--canonical",
+    metavar="POLICY",
+    help=f"Which page stands for a group: {POLICIES}; only with --bootstrap. It changes no verdict.",
+)
 @_JSON
 def set_command(*, as_json: bool, **options: Any) -> int:
-    """Change the rule, the action or the bounds of expiry from the next page on.
+    """Change the rule, the action, the bounds of expiry or the canonical pages from the next page on.
 
     The change is a record of the log. A rule replaces the rule in force as a whole (--k alone is the profile
     balanced with other radii); without one, the rule stays. --keep replaces both bounds; `all` ends expiry. Earlier
@@ -82,13 +89,16 @@ def set_command(*, as_json: bool, **options: Any) -> int:
     rule = rule_from(options)
     action = None if options["action"] is None else Action(options["action"])
     keep: Keep | None = options["keep"]
-    if rule is None and action is None and keep is None:
-        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu, --keep or --action")
+    canonical: str | None = options["canonical"]
+    if rule is None and action is None and keep is None and canonical is None:
+        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu, --keep, --action or --canonical")
     folder = state_folder(options)
     if folder is None:
         values = _set_in_log(options, rule, action)
     elif action is not None:
         raise click.UsageError("a state folder has no --action: give it to each run of `filter` or `crawl`")
+    elif canonical is not None:
+        raise click.UsageError("a state folder has no --canonical: give it to each run of `groups`")
     else:
         values = _set_in_folder(folder, rule, keep)
     if as_json:
@@ -113,19 +123,26 @@ def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action 
     from dedup_service.runtime.kafka.control.operator_records import change_policy
 
     in_force = _in_force(options)
-    changed = change_policy(connection_from(options), topics_from(options), in_force, rule, action, options["keep"])
+    changed = change_policy(
+        connection_from(options), topics_from(options), in_force, rule, action, options["keep"], options["canonical"]
+    )
     policy, sequence = (in_force.policy, None) if changed is None else changed
     return {
         "sequence": sequence,
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
         "keep": policy.keep.to_dict(),
-        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}",
+        "canonical": policy.canonical,
+        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}{_canonical(policy.canonical)}",
     }
 
 
 def _shown(keep: Keep) -> str:
     return f"; keep {keep}" if keep else ""
+
+
+def _canonical(policy: str) -> str:
+    return "" if policy == EARLIEST.text else f"; canonical {policy}"
 
 
 def _in_force(options: dict[str, Any]) -> Any:

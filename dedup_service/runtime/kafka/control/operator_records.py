@@ -21,6 +21,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 
 from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.groups import policy_of_log
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LayoutRecord,
@@ -322,16 +323,20 @@ def change_policy(
     rule: MatchRule | None = None,
     action: Action | None = None,
     keep: Keep | None = None,
+    canonical: str | None = None,
 ) -> tuple[Policy, int] | None:
     """Append the policy in force with another rule, action or bounds, and wait until that is known to be in force.
 
+    canonical: which page stands for a group, as text; ConfigurationError if a log cannot have it.
     Return it and its sequence, None if it is the same. PolicyOvertakenError if another policy came first: the
     record is in the log and void. Raises as `require_log`, `append`; UnreachableError if the record cannot be
     read within 60 s, and then may be in force.
     """
     old = in_force.policy
     kept, lowered = (old.keep, old.lowered) if keep is None else (keep, KEEP_ALL)
-    new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout, kept, lowered)
+    new = replace(old, rule=rule or old.rule, action=action or old.action, keep=kept, lowered=lowered)
+    if canonical is not None:
+        new = replace(new, canonical=policy_of_log(canonical).text)
     if new == old:
         return None
     require_log(connection, topics, OutputMode.VERDICTS)

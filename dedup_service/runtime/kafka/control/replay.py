@@ -136,13 +136,13 @@ class ReplayOptions:
         """
         old = record.policy
         kept, lowered = (old.keep, old.lowered) if self.keep is None else (self.keep, KEEP_ALL)
-        new = Policy(
-            self.rule or old.rule,
-            self.action or old.action,
-            self.space_id or old.space_id,
-            old.layout,
-            kept,
-            lowered,
+        new = replace(
+            old,
+            rule=self.rule or old.rule,
+            action=self.action or old.action,
+            space_id=self.space_id or old.space_id,
+            keep=kept,
+            lowered=lowered,
         )
         if record.log is None:
             return replace(record, policy=new, replaces=None)

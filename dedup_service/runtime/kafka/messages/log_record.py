@@ -254,7 +254,8 @@ class KeepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class PolicyLine(LogLine, frozen=True, tag="policy"):
     """A policy, in force from this record on. layout: that of the first policy, in every record. keep: null: all.
 
-    lowered: the bounds that a limit on memory has lowered to `keep`; null: it has not.
+    lowered: the bounds that a limit on memory has lowered to `keep`; null: it has not. canonical: which page stands for
+    a group.
     """
 
     rule: RuleLine
@@ -270,6 +271,7 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     replaces: int | None = None
     keep: KeepLine | None = None
     lowered: KeepLine | None = None
+    canonical: str = "earliest"
 
 
 class BackfillLine(LogLine, frozen=True, tag="backfill"):
@@ -467,6 +469,7 @@ def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
         record.replaces,
         _keep_line(policy.keep),
         _keep_line(policy.lowered),
+        policy.canonical,
     )
 
 
@@ -522,7 +525,7 @@ def _policy_record(line: PolicyLine) -> PolicyRecord:
     keep, lowered = (
         Keep.from_dict({} if bounds is None else msgspec.to_builtins(bounds)) for bounds in (line.keep, line.lowered)
     )
-    policy = Policy(rule, Action(line.action), line.space, layout, keep, lowered)
+    policy = Policy(rule, Action(line.action), line.space, layout, keep, lowered, line.canonical)
     return PolicyRecord(
         policy, line.initial, line.log, line.group, line.pages, line.offsets, line.begins, line.replaces
     )

@@ -109,6 +109,7 @@ class _PolicyFields(msgspec.Struct):
     layout: _LayoutFields
     keep: _KeepFields = _KeepFields()
     lowered: _KeepFields = _KeepFields()
+    canonical: str = "earliest"
 
 
 class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):

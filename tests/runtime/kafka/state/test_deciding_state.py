@@ -111,6 +111,7 @@ STATE = ReplicaState(
         IndexLayout(slots=2, window=3),
         Keep(max_pages=10),
         Keep(max_pages=20),
+        "longest",
     ),
     policy_sequence=5,
     seen={("pages", 0): b"s"},
@@ -162,6 +163,7 @@ VERSION_5: dict[str, Any] = {
                 "layout": {"slots": 2, "window": 3},
                 "keep": {"max_pages": 10, "max_age_minutes": None},
                 "lowered": {"max_pages": 20, "max_age_minutes": None},
+                "canonical": "longest",
             },
             "policy_sequence": 5,
             "seen": {("pages", 0): b"s"},
@@ -222,11 +224,11 @@ def test_a_state_from_before_expiry_keeps_all() -> None:
     value = deepcopy(VERSION_5)
     decider = msgspec.msgpack.decode(value["memory"]["decider"])
     policy = value["memory"]["replica"]["policy"]
-    del decider["expiry"], policy["keep"], policy["lowered"]
+    del decider["expiry"], policy["keep"], policy["lowered"], policy["canonical"]
     value["memory"]["decider"] = msgspec.msgpack.encode(decider)
     replica = decode_deciding_state(msgspec.msgpack.encode(value)).replica
     assert replica.policy is not None
-    assert (replica.policy.keep, replica.policy.lowered) == (KEEP_ALL, KEEP_ALL)
+    assert (replica.policy.keep, replica.policy.lowered, replica.policy.canonical) == (KEEP_ALL, KEEP_ALL, "earliest")
     assert replica.decider.expiry == ExpiryState()
 
 

@@ -14,8 +14,8 @@ from dedup_service.core.log_records import (
     UnwrittenRecord,
 )
 from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.groups.log_groups import LogGroups
 from dedup_service.runtime.groups.spool import group_spool
-from dedup_service.runtime.kafka.explain.log_members import LogGroups
 from tests.core.decision.test_expiry import page, policy
 from tests.page_names import NamesInMemory
 
