@@ -14,7 +14,7 @@ A policy is a key of one page (`core.groups.canonical`). So a page that comes is
 the page that stands for a group leaves, or the policy changes, are all pages of the group looked at. A change of the
 policy is gone through in parts, group by group (`sweep`), since there may be millions.
 
-The file has every page that may stand for a group, some 350 bytes each. It can be lost: the log has it all. A page that
+The file has every page that may stand for a group, some 400 bytes each. It can be lost: the log has it all. A page that
 was retracted is deleted from it, also from its bytes (secure_delete). Memory does not grow with the log.
 
 `host_sentences` of a page is what was known of its host when the page was decided: it is in no later state of the host.
