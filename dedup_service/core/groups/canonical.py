@@ -119,8 +119,7 @@ def policy_of_log(text: str) -> CanonicalPolicy:
     try:
         return canonical_policy(text)
     except ConfigurationError as error:
-        name, colon, _ = text.strip().partition(":")
-        if not colon or name == "hosts":
+        if text.strip().startswith("hosts:"):
             raise
         raise ConfigurationError(
             f"a log cannot have {text!r} as its policy of canonical pages, since all who read it must choose alike: "

@@ -37,6 +37,7 @@ from dedup_service.runtime.kafka.control.operator_records import (
     binding_of,
     check_policy,
     first_policy,
+    require_group,
 )
 from dedup_service.runtime.kafka.monitor import BacklogMonitor, watch_interval_s
 from dedup_service.runtime.kafka.shards.answer_reader import AnswerReader
@@ -414,6 +415,7 @@ class Service:
         log = LogConsumer(settings.connection, topics.fingerprints)
         stack.callback(log.close)
         first = begun_with(settings.connection, topics, log)
+        require_group(topics, first, settings.group_id)  # its name is that of the transactions
         require_canonical(settings.connection, topics)
         producer = self._producer(CANONICAL)
         stack.callback(producer.close)

@@ -1,6 +1,9 @@
 """Groups of a service's log, against the entries of its replica after each record."""
 
 import random
+from dataclasses import replace
+
+import numpy as np
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.groups import GroupMember, Removal, canonical_policy, grouped
@@ -8,16 +11,19 @@ from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
     PageRecord,
+    PolicyRecord,
     RejectedRecord,
     RetractionRecord,
     Source,
     UnwrittenRecord,
+    sequence_at,
 )
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.groups.log_groups import LogGroups
 from dedup_service.runtime.groups.spool import group_spool
 from tests.core.decision.test_expiry import page, policy
 from tests.page_names import NamesInMemory
+from tests.runtime.groups.canonical_logs import generated_log
 
 
 def members_of(log: list[LogRecord], rng: random.Random) -> dict[int, tuple[int, GroupMember]]:
@@ -84,6 +90,24 @@ def test_every_page_is_in_the_group_of_the_entry_that_it_names() -> None:
         for sequence, (_, member) in found.items():
             is_retracted = retracted.get(member.canonical_url, -1) > sequence
             assert member.removed == (Removal.RETRACTION if is_retracted else removed.get(sequence))
+
+
+def test_the_policy_of_canonical_pages_changes_no_verdict() -> None:
+    """Neither an outcome nor an entry is another one: the record is as one that changes nothing."""
+    records = generated_log(random.Random(7), 150)
+    plain = [
+        replace(record, policy=replace(record.policy, canonical="earliest"))
+        if isinstance(record, PolicyRecord)
+        else record
+        for record in records
+    ]
+    assert plain != records
+    changed, unchanged = Replica(NamesInMemory()), Replica(NamesInMemory())
+    rows = [(sequence_at(2 * at), record) for at, record in enumerate(records)]
+    outcomes = changed.apply_many(rows)
+    assert outcomes == unchanged.apply_many([(at, record) for (at, _), record in zip(rows, plain, strict=True)])
+    assert replace(changed.state(), policy=None) == replace(unchanged.state(), policy=None)
+    assert np.array_equal(changed.rows().rows, unchanged.rows().rows)
 
 
 def test_no_record_that_people_add_changes_another_group() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import msgspec
 
-from dedup_service.core.groups.canonical import EARLIEST, POLICIES
+from dedup_service.core.groups.canonical import EARLIEST, POLICIES, policy_of_log
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
@@ -89,12 +89,12 @@ def set_command(*, as_json: bool, **options: Any) -> int:
     rule = rule_from(options)
     action = None if options["action"] is None else Action(options["action"])
     keep: Keep | None = options["keep"]
-    canonical: str | None = options["canonical"]
+    canonical = None if options["canonical"] is None else policy_of_log(options["canonical"]).text
     if rule is None and action is None and keep is None and canonical is None:
         raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu, --keep, --action or --canonical")
     folder = state_folder(options)
     if folder is None:
-        values = _set_in_log(options, rule, action)
+        values = _set_in_log(options, rule, action, canonical)
     elif action is not None:
         raise click.UsageError("a state folder has no --action: give it to each run of `filter` or `crawl`")
     elif canonical is not None:
@@ -119,12 +119,14 @@ def _set_in_folder(folder: str, rule: MatchRule | None, keep: Keep | None) -> di
     return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": f"{rule}{_shown(keep)}"}
 
 
-def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action | None) -> dict[str, Any]:
+def _set_in_log(
+    options: dict[str, Any], rule: MatchRule | None, action: Action | None, canonical: str | None
+) -> dict[str, Any]:
     from dedup_service.runtime.kafka.control.operator_records import change_policy
 
     in_force = _in_force(options)
     changed = change_policy(
-        connection_from(options), topics_from(options), in_force, rule, action, options["keep"], options["canonical"]
+        connection_from(options), topics_from(options), in_force, rule, action, options["keep"], canonical
     )
     policy, sequence = (in_force.policy, None) if changed is None else changed
     return {

@@ -245,6 +245,8 @@ def _shard_of(options: dict[str, Any]) -> ShardNumber | None:
         raise click.UsageError("--answer-all is for --steps shard")
     if options["max_memory"] is not None and (steps == SHARD or options["shards"] is not None):
         raise click.UsageError("--max-memory is not for shards: bound the kept pages with --keep, see `twinsieve plan`")
+    if steps == CANONICAL and rule_from(options) is not None:
+        raise click.UsageError("--steps canonical takes the policy of the log: leave the options of the rule out")
     if steps in {SHARD, CANONICAL} and any(options[name] is not None for name in ("action", "keep")):
         raise click.UsageError(f"--steps {steps} takes the policy of the log: leave --action and --keep out")
     return None if options["shard"] is None else ShardNumber.parse(options["shard"])

@@ -70,6 +70,7 @@ __all__ = [
     "policy_after",
     "policy_in_force",
     "require_begun",
+    "require_group",
     "require_same_pages",
     "require_whole",
 ]
@@ -184,7 +185,8 @@ def first_policy(
             f"{requested.space_id}: start it with the options that the log was begun with, or begin another log with "
             "--prefix (`twinsieve replay` fills it)"
         )
-    _check_binding(topics, first, binding)
+    require_group(topics, first, binding.group)
+    _check_pages(topics, first, binding)
     return first
 
 
@@ -197,19 +199,23 @@ def begun_with(connection: Connection, topics: Topics, log: LogConsumer) -> Poli
     first = read_head(log).policy
     if first is None or first.log is None:
         raise UnreachableError(
-            f"{topics.fingerprints} has no policy yet: start the resolver (`serve --steps decide --shards`), which "
-            "begins the log"
+            f"{topics.fingerprints} has no policy yet: start the service that decides, which begins the log "
+            "(`serve`; with shards, `serve --steps decide --shards`)"
         )
     return first
 
 
-def _check_binding(topics: Topics, first: PolicyRecord, binding: LogBinding) -> None:
-    if first.group not in {None, binding.group}:
+def require_group(topics: Topics, first: PolicyRecord, group: str) -> None:
+    """Raise ForeignLogError if the log that begins with `first` is of another consumer group, with its prefix."""
+    if first.group not in {None, group}:
         raise ForeignLogError(
-            f"{topics.fingerprints} is the log of group {first.group}, this service is of group {binding.group}: a "
+            f"{topics.fingerprints} is the log of group {first.group}, this service is of group {group}: a "
             "second group would write every output again. Start it with the --group of the log; for other outputs "
             "begin another set of topics with --prefix (`twinsieve replay --to-prefix` fills it)"
         )
+
+
+def _check_pages(topics: Topics, first: PolicyRecord, binding: LogBinding) -> None:
     if first.pages not in {None, binding.pages}:
         raise ForeignLogError(
             f"{topics.pages} was deleted and created again: its identity is {binding.pages}, the log was begun with "

@@ -207,7 +207,11 @@ def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPla
     compacted = [
         TopicPlan(name, 1, copies, {**_settings(FOREVER, size, copies), **_COMPACTED, **segments})
         for name, size, segments in (
-            (topics.canonical, EVENT_MESSAGE_BYTES, {"segment.bytes": str(64 << 20)}),  # as large as what is kept
+            (
+                topics.canonical,
+                EVENT_MESSAGE_BYTES,
+                {"segment.bytes": str(64 << 20)},
+            ),  # few files for millions of groups
             (topics.offsets, 1 << 19, {}),
         )
     ]
