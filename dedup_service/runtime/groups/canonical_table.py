@@ -142,6 +142,11 @@ class CanonicalTable(PageSink):
         return len(self._changed)
 
     @property
+    def is_committed(self) -> bool:
+        """Whether nothing was done since the last commit."""
+        return not self._connection.in_transaction
+
+    @property
     def is_sweeping(self) -> bool:
         """Whether a change of the policy is being gone through; until it is, add nothing."""
         return self.position.swept != ALL_GROUPS

@@ -13,7 +13,8 @@ While the groups are gone through after a change of the policy, the log is not r
 
 Invariants: the table is never ahead of the topic by a change. One process writes at a time: all have one transactional
 id, so one that starts ends the transactions of the one before, and a process that finds in the topic what it has not
-written ends. One thread uses an instance.
+written ends. What it would have written up to the same place is the same, whoever has written it. One thread uses an
+instance.
 """
 
 import threading
@@ -183,7 +184,11 @@ class CanonicalStep:
         return True
 
     def _require_own(self, found: TablePosition) -> None:
-        """Raise StateError if the topic has what this process did not write."""
+        """Raise StateError if the topic has what this process did not write, or has not what it wrote."""
+        if found < self._written:
+            raise StateError(
+                f"{self._topic} was made again, or has lost messages: start again, and it is filled from the log"
+            )
         if found != self._written:
             raise StateError(
                 f"another process writes to {self._topic}: it is right up to offset {found.offset} of the log, this "
@@ -211,7 +216,7 @@ class CanonicalStep:
 
     def _take_snapshot(self) -> None:
         """Note the state of the replica; the table is committed, and is there or further."""
-        if self._tail and not self._records:
+        if self._tail and self._table.is_committed:
             with self._timings.timed("snapshot"):
                 self._table.flush()
                 self._local.take_snapshot(self._replica, PendingOutcomes(), self._tail)

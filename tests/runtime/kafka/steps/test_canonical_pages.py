@@ -77,13 +77,13 @@ class Topic:
 
 @contextmanager
 def running(
-    folder: Path, log: TimedLog, topic: Topic, *, snapshot_every: int = 40
+    folder: Path, log: TimedLog, topic: Topic, *, snapshot_every: int = 40, stop: threading.Event | None = None
 ) -> Iterator[Callable[[int], CanonicalStep]]:
-    """Yield what takes so many turns of a step that goes on in the folder."""
+    """Yield what takes so many turns of a step that goes on in the folder, until `stop` is set."""
     local = LocalState.open(folder, snapshot_every=snapshot_every, pages=CANONICAL_PAGES)
-    stop = threading.Event()
+    end = stop or threading.Event()
     with closing(local):
-        restored = restore_groups(local, log, "a-log", topic.written(), stop=stop)
+        restored = restore_groups(local, log, "a-log", topic.written(), stop=end)
         assert restored is not None
         with closing(restored.table):
             step = CanonicalStep(
@@ -99,7 +99,8 @@ def running(
 
             def turns(count: int) -> CanonicalStep:
                 for _ in range(count):
-                    step.turn(stop)
+                    if not end.is_set():
+                        step.turn(end)
                 return step
 
             yield turns
@@ -203,6 +204,32 @@ def test_a_transaction_of_which_it_is_not_known_whether_it_was_committed_is_look
     check(topic, log)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stop_while_no_broker_answers_loses_nothing(seed: int, tmp_path: Path) -> None:
+    """Neither among pages nor while the groups are gone through; no snapshot says more than the table has."""
+    records = generated_log(random.Random(7), 60)
+    log, topic, rng = (
+        TimedLog([*records, with_policy("longest"), page(90, "http://c.example/90", 1)]),
+        Topic(),
+        random.Random(seed),
+    )
+    ended = False
+    while not ended:
+        stop = threading.Event()
+
+        def fail(when: str, stop: threading.Event = stop) -> None:
+            if when == "before" and rng.random() < 0.4:
+                stop.set()
+                raise TransactionLostError("no broker answers")
+
+        topic.fault = fail
+        with running(tmp_path, log, topic, stop=stop) as turns:
+            step = turns(3)
+            step._take_snapshot()
+            ended = step._table.position.offset > log.messages[-1].offset and not step._table.is_sweeping
+    check(topic, log)
+
+
 def test_two_processes_do_not_write_one_topic(tmp_path: Path) -> None:
     """The one that finds what it has not written ends, and writes nothing of what it had."""
     log = TimedLog(generated_log(random.Random(5), 60))
@@ -229,6 +256,29 @@ def test_a_topic_that_was_made_again_is_filled_again(tmp_path: Path, caplog: pyt
         again = followed(tmp_path, log)
     assert "the topic has lost messages" in caplog.text or "there is no snapshot" in caplog.text
     check(again, log)
+
+
+def test_a_topic_that_is_made_again_under_a_running_step_ends_it(tmp_path: Path) -> None:
+    """Its table is as it was; the next start fills the topic."""
+    log = TimedLog(generated_log(random.Random(8), 60))
+    topic = Topic()
+
+    def lose(when: str) -> None:
+        if when == "before" and len(topic.messages) > 3:
+            topic.messages.clear()
+            topic.transactions.clear()
+            topic.fault = lambda _when: None
+            raise TransactionLostError("the topic is not there")
+
+    topic.fault = lose
+    with (
+        running(tmp_path, log, topic) as turns,
+        pytest.raises(StateError, match="canonical was made again, or has lost messages: start again"),
+    ):
+        turns(len(log.messages))
+    with running(tmp_path, log, topic) as turns:
+        turns(len(log.messages))
+    check(topic, log)
 
 
 def test_a_log_that_is_shorter_than_the_table_is_refused(tmp_path: Path) -> None:
