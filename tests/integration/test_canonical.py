@@ -44,12 +44,14 @@ def test_the_topic_says_what_groups_does(
     """After the log, a change of the policy, a retraction while the process was killed, and with two processes."""
     logged(broker, topics, published(broker, topics))
     where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
+    policies: list[set[str]] = []
 
     def expected() -> dict[int, Any]:
         """What `groups` says, by the policy of the log."""
         capfd.readouterr()
         assert run(["groups", *where, "--min-size", "0", "-q"]) == 0
         groups = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        policies.append({group["policy"] for group in groups})
         return {
             group["group"]: group["canonical"]
             for group in groups
@@ -69,6 +71,7 @@ def test_the_topic_says_what_groups_does(
     assert run(["policy", "set", *where, "--canonical", "hosts:other.example"]) == 0
     assert run(["policy", "set", *where, "--canonical", "longest"]) == 0
     before = wait_for_the_end(first)
+    assert policies[-1] == {"longest"}
     assert first.end(signal.SIGKILL) == -signal.SIGKILL
 
     url, another = [value["url"] for value in table_of(before).values()][:2]
