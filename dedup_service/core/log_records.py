@@ -131,7 +131,8 @@ class Policy:
 
     space_id: of all fingerprints compared. layout: of the index. bases: what the log goes on from. A log never changes
     these three. keep: bounds of expiry; a log that names none keeps all. lowered: the bounds that a limit on memory has
-    lowered to `keep`; none if they are what people asked for.
+    lowered to `keep`; none if they are what people asked for. canonical: which page stands for a group
+    (`core.groups.canonical`); it decides no verdict.
     """
 
     rule: MatchRule
@@ -141,6 +142,7 @@ class Policy:
     keep: Keep = KEEP_ALL
     lowered: Keep = KEEP_ALL
     bases: tuple[LogBase, ...] = ()
+    canonical: str = "earliest"
 
     @property
     def based_on(self) -> int:

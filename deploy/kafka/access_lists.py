@@ -18,7 +18,7 @@ from kafka.admin import (
 )
 
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from deploy.kafka.cluster import Cluster
 
 __all__ = ["DENY_BY_DEFAULT", "AccessLists", "Grant", "needed"]
@@ -39,7 +39,8 @@ class Grant:
 
 def needed(topics: Topics, group: str) -> list[Grant]:
     """What docs/service.md says that the service needs."""
-    outputs = [name for name in topics.all if name not in {topics.pages, topics.fingerprints}]
+    used = topics.needed_for(OutputMode.PAGES)
+    outputs = [name for name in used if name not in {topics.pages, topics.fingerprints}]
     name = f"{topics.prefix}{group}"
     return [
         Grant("TOPIC", topics.pages, "READ"),
@@ -47,7 +48,7 @@ def needed(topics: Topics, group: str) -> list[Grant]:
         Grant("TOPIC", topics.fingerprints, "WRITE"),
         Grant("TOPIC", topics.offsets, "READ"),
         *(Grant("TOPIC", topic, "WRITE") for topic in outputs),
-        *(Grant("TOPIC", topic, operation) for topic in topics.all for operation in ("DESCRIBE", "DESCRIBE_CONFIGS")),
+        *(Grant("TOPIC", topic, operation) for topic in used for operation in ("DESCRIBE", "DESCRIBE_CONFIGS")),
         *(Grant("GROUP", one, "READ") for one in (name, f"{name}.decide")),
         *(Grant("TRANSACTIONAL_ID", f"{name}.", operation, prefixed=True) for operation in ("WRITE", "DESCRIBE")),
     ]

@@ -35,6 +35,7 @@ def test_the_service_has_the_rights_that_its_tests_run_with() -> None:
     ("role", "users"),
     [
         ("twinsieve", ("serve",)),
+        ("canonical", ("the step canonical",)),
         ("operator", ("operators",)),
         ("replayer", ("replay --to-prefix",)),
         ("backfiller", ("backfill",)),

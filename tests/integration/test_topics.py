@@ -19,6 +19,7 @@ from dedup_service.runtime.kafka.topics import (
     create,
     describe,
     remove,
+    require_canonical,
     require_log,
 )
 from deploy.kafka.readiness import wait_until
@@ -56,8 +57,10 @@ def test_created_topics_pass_the_check(broker, topics):
     """Every topic exists, the log has one partition and is kept indefinitely, and no problem is found."""
     assert check(broker.connection, topics) == []
     require_log(broker.connection, topics)
-    facts = {fact.name: fact for fact in describe(broker.connection, topics)}
+    facts = {fact.name: fact for fact in describe(broker.connection, topics, whole=True)}
     assert tuple(facts) == topics.all
+    assert topics.canonical not in {fact.name for fact in describe(broker.connection, topics)}
+    require_canonical(broker.connection, topics)
     log = facts[topics.fingerprints]
     kept = {name: log.settings[name] for name in ("cleanup.policy", "retention.ms", "retention.bytes")}
     assert (log.partitions, kept) == (
@@ -144,8 +147,9 @@ def test_missing_topics_are_reported_with_the_command(twinsieve):
     """The advice is the command."""
     code, told = twinsieve("check", "--json", prefix="nowhere.")
     problems = json.loads(told)["problems"]
-    assert (code, len(problems)) == (1, 8)
-    assert {problem["advice"] for problem in problems} == {"twinsieve topics create --prefix nowhere."}
+    assert (code, [problem["fault"] for problem in problems]) == (1, [True] * 8 + [False])
+    assert problems[-1]["topic"] == "nowhere.canonical"
+    assert {problem["advice"] for problem in problems[:-1]} == {"twinsieve topics create --prefix nowhere."}
 
 
 def test_more_copies_than_brokers_are_refused(broker, twinsieve):
@@ -176,3 +180,22 @@ def test_an_address_where_nothing_listens_says_what_to_check(capsys):
     option = ["--client-option", "bootstrap_timeout_ms=500"]
     assert run(["topics", "check", "--bootstrap", "127.0.0.1:9", *option]) not in {0, 2}
     assert "127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_a_set_from_before_the_canonical_pages_is_used_as_it_was(broker, topics, twinsieve):
+    """`check` says that the topic is missing and who needs it; `create` makes it."""
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
+        client.delete_topics([topics.canonical])
+    assert wait_until(
+        lambda: topics.canonical not in {fact.name for fact in describe(broker.connection, topics, whole=True)},
+        timeout_s=30,
+    )
+    code, told = twinsieve("check", "--json")
+    (problem,) = json.loads(told)["problems"]
+    assert (code, problem["topic"], problem["fault"]) == (0, topics.canonical, False)
+    assert "only `serve --steps canonical` needs it" in problem["advice"]
+    require_log(broker.connection, topics)
+    with pytest.raises(ConfigurationError, match="topics create"):
+        require_canonical(broker.connection, topics)
+    assert twinsieve("create")[0] == 0
+    require_canonical(broker.connection, topics)

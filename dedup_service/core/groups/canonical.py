@@ -20,7 +20,16 @@ from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.core.groups.member import GroupMember
 from dedup_service.core.url import canonicalise
 
-__all__ = ["EARLIEST", "POLICIES", "CanonicalKey", "CanonicalPolicy", "canonical_policy", "host_of", "is_on_host"]
+__all__ = [
+    "EARLIEST",
+    "POLICIES",
+    "CanonicalKey",
+    "CanonicalPolicy",
+    "canonical_policy",
+    "host_of",
+    "is_on_host",
+    "policy_of_log",
+]
 
 POLICIES = "earliest, longest, complete, hosts:HOST,HOST…"
 
@@ -105,6 +114,23 @@ def canonical_policy(text: str) -> CanonicalPolicy:
     if text.strip() in _BY_NAME:
         return _BY_NAME[text.strip()]
     raise ConfigurationError(f"{text!r} is no policy of canonical pages: give one of {POLICIES}, or MODULE:FUNCTION")
+
+
+def policy_of_log(text: str) -> CanonicalPolicy:
+    """Return the policy that a log may have; ConfigurationError for any other, such as a function of the user's.
+
+    >>> policy_of_log("longest").text
+    'longest'
+    """
+    try:
+        return canonical_policy(text)
+    except ConfigurationError as error:
+        if text.strip().startswith("hosts:"):
+            raise
+        raise ConfigurationError(
+            f"a log cannot have {text!r} as its policy of canonical pages, since all who read it must choose alike: "
+            f"give one of {POLICIES}. A function is for `twinsieve groups --canonical`"
+        ) from error
 
 
 def host_of(text: str) -> str:

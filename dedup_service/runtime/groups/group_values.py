@@ -7,7 +7,7 @@ import msgspec
 
 from dedup_service.core.groups import CanonicalPolicy, GroupMember, PageGroup, Removal
 
-__all__ = ["ERASED", "group_line", "group_values"]
+__all__ = ["ERASED", "canonical_value", "group_line", "group_values"]
 
 ERASED = "[erased]"
 """Stands for the names of a page that was retracted."""
@@ -28,6 +28,11 @@ def group_values(group: PageGroup, policy: CanonicalPolicy) -> dict[str, Any]:
         "members": [_member(member) for member in group.members],
         "omitted": group.omitted,
     }
+
+
+def canonical_value(group: int, member: GroupMember, policy: str, at_ms: int) -> bytes:
+    """Return which page stands for a group, as JSON. at_ms: since when, Unix milliseconds."""
+    return _encode({"group": group, "canonical": _names(member), "policy": policy, "at": _time(at_ms)})
 
 
 def group_line(group: PageGroup, policy: CanonicalPolicy) -> bytes:

@@ -10,6 +10,7 @@ What removed a page is known later than the page: it is stored beside it and put
 
 import sqlite3
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,12 +24,24 @@ from dedup_service.core.decision.entry_rows import signed
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.groups import GroupMember, Removal, group_of
+from dedup_service.core.groups.canonical import EARLIEST
 from dedup_service.core.log_records import Source
 from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.embedded.database import insert_rows
 
-__all__ = ["GroupSpool", "Progress", "SpoolError", "SpooledPage", "group_spool"]
+__all__ = [
+    "GroupSpool",
+    "PageSink",
+    "Progress",
+    "SpoolError",
+    "SpooledPage",
+    "group_spool",
+    "host_share",
+    "member_of",
+    "packed",
+    "unpacked",
+]
 
 Progress = Callable[[int, int], None]
 """Progress callback: (records read, records of the log)."""
@@ -80,20 +93,11 @@ class SpooledPage(msgspec.Struct, frozen=True, array_like=True):
     text_percent: int | None
 
 
-_pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(SpooledPage).decode
+packed, unpacked = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(SpooledPage).decode
 
 
-class GroupSpool:
-    """Pages in a temporary file; made by `group_spool`. with_sentences: keep the sentences of the pages, too."""
-
-    def __init__(self, connection: sqlite3.Connection, *, with_sentences: bool) -> None:
-        self._connection = connection
-        self._with_sentences = with_sentences
-        self._rows: list[tuple[Any, ...]] = []
-        self._removals: list[tuple[int, str]] = []
-        self.pages = 0
-        self.host_text: HostText | None = None
-        """Which sentences are hosts' own at the end of the log; None: not known."""
+class PageSink(ABC):
+    """Takes the pages of a log, in order, and what removed them."""
 
     def add(
         self,
@@ -133,9 +137,38 @@ class GroupSpool:
             published,
             text_percent,
         )
+        self._take(group_of(verdict, original), page, url_hash(canonical_url), sentences)
+
+    @abstractmethod
+    def remove(self, sequence: int, removal: Removal) -> None:
+        """Note why the page at `sequence` has no entry any more; the first reason stays."""
+
+    @abstractmethod
+    def retract(self, canonical_url: str, sequence: int) -> None:
+        """Note that all visits of a URL before `sequence` were retracted."""
+
+    @abstractmethod
+    def _take(self, group: int, page: SpooledPage, url: int, sentences: bytes) -> None:
+        """Take a page of a group. url: hash of its canonical URL."""
+
+
+class GroupSpool(PageSink):
+    """Pages in a temporary file; made by `group_spool`. with_sentences: keep the sentences of the pages, too."""
+
+    def __init__(self, connection: sqlite3.Connection, *, with_sentences: bool) -> None:
+        self._connection = connection
+        self._with_sentences = with_sentences
+        self._rows: list[tuple[Any, ...]] = []
+        self._removals: list[tuple[int, str]] = []
+        self.pages = 0
+        self.host_text: HostText | None = None
+        """Which sentences are hosts' own at the end of the log; None: not known."""
+        self.policy = EARLIEST.text
+        """The policy of the log, which says what page stands for a group if nobody asks for another."""
+
+    def _take(self, group: int, page: SpooledPage, url: int, sentences: bytes) -> None:
         kept = sentences if self._with_sentences else None
-        group = group_of(verdict, original)
-        self._rows.append((group, verdict.sequence, signed(url_hash(canonical_url)), _pack(page), kept))
+        self._rows.append((group, page.sequence, signed(url), packed(page), kept))
         self.pages += 1
         if len(self._rows) >= _BATCH:
             self._flush()
@@ -156,8 +189,9 @@ class GroupSpool:
         self._flush()
         with _room():
             self._connection.execute(_INDEX)
-            for group, packed, sentences, removal in self._connection.execute(_SORTED):
-                yield group, _member(_unpack(packed), sentences, self.host_text, removal)
+            for group, value, sentences, removal in self._connection.execute(_SORTED):
+                page = unpacked(value)
+                yield group, member_of(page, removal, host_share(page, sentences, self.host_text))
 
     def _flush(self) -> None:
         with _room():
@@ -195,13 +229,13 @@ def _room() -> Iterator[None]:
         ) from error
 
 
-def _member(page: SpooledPage, sentences: bytes | None, host_text: HostText | None, removal: str | None) -> GroupMember:
-    canonical_url = _text(page.canonical_url)
+def member_of(page: SpooledPage, removal: str | None, host_sentences: float | None) -> GroupMember:
+    """Return a stored page as a member of its group. removal: why it has no entry any more, or None."""
     return GroupMember(
         sequence=page.sequence,
         id=_text(page.id),
         url=_text(page.url),
-        canonical_url=canonical_url,
+        canonical_url=_text(page.canonical_url),
         kind=VerdictKind(page.kind),
         original=page.original,
         distance=Distance(page.words, page.body),
@@ -212,18 +246,19 @@ def _member(page: SpooledPage, sentences: bytes | None, host_text: HostText | No
         text_percent=page.text_percent,
         letters=page.letters,
         sentences=page.sentence_count,
-        host_sentences=_host_share(canonical_url, sentences, host_text),
+        host_sentences=host_sentences,
         logged_ms=page.logged_ms,
         source=None if page.source is None else Source(*page.source),
         removed=None if removal is None else Removal(removal),
     )
 
 
-def _host_share(canonical_url: str, sentences: bytes | None, host_text: HostText | None) -> float | None:
+def host_share(page: SpooledPage, sentences: bytes | None, host_text: HostText | None) -> float | None:
+    """Return the share of a page's sentences that are its host's own, None if that is not known."""
     if host_text is None or not sentences:
         return None
     values = np.frombuffer(sentences, "<u4").astype(np.uint32)
-    return float(host_text.common(host_hash(canonical_url), values).mean())
+    return float(host_text.common(host_hash(_text(page.canonical_url)), values).mean())
 
 
 def _stored(text: str) -> bytes:

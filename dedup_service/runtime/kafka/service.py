@@ -25,6 +25,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import Observer, Observers, ProblemEvent, RestoreEvent
+from dedup_service.runtime.groups.canonical_table import TablePosition
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.client.log_appender import LogAppender
@@ -37,13 +38,15 @@ from dedup_service.runtime.kafka.control.operator_records import (
     binding_of,
     check_policy,
     first_policy,
+    require_group,
 )
 from dedup_service.runtime.kafka.monitor import BacklogMonitor, watch_interval_s
 from dedup_service.runtime.kafka.shards.answer_reader import AnswerReader
 from dedup_service.runtime.kafka.shards.restore import answered_to, restore_resolver, restore_shard
 from dedup_service.runtime.kafka.shards.shard_step import SHARD, ShardStep
 from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
-from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.canonical_state import CANONICAL_PAGES, restore_groups, written_position
+from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import (
     BASES_FOLDER,
     BaseUnusableError,
@@ -62,19 +65,20 @@ from dedup_service.runtime.kafka.state.step_offsets import (
 )
 from dedup_service.runtime.kafka.state.warm_up import load_kernels
 from dedup_service.runtime.kafka.status import ServiceStatus
+from dedup_service.runtime.kafka.steps.canonical_pages import CANONICAL, CanonicalStep
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
-from dedup_service.runtime.kafka.topics import OutputMode, Topics, require_shards
+from dedup_service.runtime.kafka.topics import OutputMode, Topics, require_canonical, require_shards
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import PoolState
 from dedup_service.runtime.workers.preparation import Preparer
 
-__all__ = ["DECIDE", "FINGERPRINT", "SHARD", "Service", "ServiceSettings"]
+__all__ = ["CANONICAL", "DECIDE", "FINGERPRINT", "SHARD", "Service", "ServiceSettings"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -95,7 +99,8 @@ class ServiceSettings:
     """Settings of a service process. Only `space`, `rule`, `action` and `keep` change verdicts.
 
     state: folder of this process. prefix: of topics, consumer groups, instances and transactional ids, so that two
-    sets share nothing. group: name of the service; one set of topics has one. steps: fingerprint, decide, or both.
+    sets share nothing. group: name of the service; one set of topics has one. steps: fingerprint, decide, or both;
+    shard; canonical.
     instance: name of this process in its groups; None takes the one in the state folder.
     rule, action, keep: None takes those of the log. processes: workers that prepare pages. shards: parts of the
     index. page_timeout_s, page_memory_mb: limits on the preparation of a page. rejection_limit: on records
@@ -148,7 +153,7 @@ class ServiceSettings:
         return f"{self.prefix}{self.group}"
 
 
-Step = FingerprintStep | DecideStep | ShardStep
+Step = FingerprintStep | DecideStep | ShardStep | CanonicalStep
 Steps = dict[str, Step]
 
 
@@ -208,9 +213,15 @@ class Service:
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set, then drain and return. Raises the error that ended a step."""
         settings = self._settings
-        requested = None if settings.shard is not None else self._requested()
+        follows = settings.shard is not None or CANONICAL in settings.steps  # the policy of the log, whatever it is
+        requested = None if follows else self._requested()
         with ExitStack() as stack:
-            local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
+            local = LocalState.open(
+                settings.state,
+                instance=settings.instance,
+                snapshot_every=settings.snapshot_every,
+                pages=CANONICAL_PAGES if CANONICAL in settings.steps else PAGES_FOLDER,
+            )
             stack.callback(lambda: local.close(self.left_s()))
             stack.callback(lambda: self._monitor.close(self.left_s()))
             try:
@@ -276,6 +287,9 @@ class Service:
     ) -> Steps | None:
         """One attempt of `_start_steps`."""
         settings = self._settings
+        if CANONICAL in settings.steps:
+            canonical = self._canonical_step(local, stack, stop)
+            return None if canonical is None else {CANONICAL: canonical}
         if requested is None:
             shard = self._shard_step(local, stack, stop)
             return None if shard is None else {SHARD: shard}
@@ -365,7 +379,7 @@ class Service:
             local,
             restored,
             log,
-            self._producer(DECIDE, local.instance),
+            self._producer(f"{DECIDE}.{local.instance}"),
             self._observers,
             offsets=offsets,
             topic_id=pages,
@@ -451,6 +465,30 @@ class Service:
         appender = self._appender(f"shard {number} of {local.instance}")
         return ShardStep(topics, local, restored, log, outcomes, appender, self._observers)
 
+    def _canonical_step(self, local: LocalState, stack: ExitStack, stop: threading.Event) -> CanonicalStep | None:
+        """Restore the groups and return their step; None if `stop` was set first."""
+        settings, topics = self._settings, self._topics
+        log = LogConsumer(settings.connection, topics.fingerprints)
+        stack.callback(log.close)
+        first = begun_with(settings.connection, topics, log)
+        require_group(topics, first, settings.group_id)  # its name is that of the transactions
+        require_canonical(settings.connection, topics)
+        producer = self._producer(CANONICAL)
+        stack.callback(producer.close)
+        producer.open(stop)
+        if stop.is_set():
+            return None
+
+        def look() -> TablePosition:
+            return written_position(settings.connection, topics)
+
+        written = look()
+        restored = restore_groups(local, log, first.log or "", written, stop=stop, progress=self._report_restore)
+        if restored is None:
+            return None
+        self._report_restore(RestoreEvent(0, 0, 0.0, done=True))
+        return CanonicalStep(topics.canonical, local, restored, written, look, log, producer, self._observers)
+
     def _appender(self, name: str) -> LogAppender:
         settings = self._settings
         return LogAppender(settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MAX_BYTES)
@@ -491,16 +529,16 @@ class Service:
             first=first,
         )
 
-    def _producer(self, step: str, instance: str) -> TransactionalProducer:
+    def _producer(self, name: str) -> TransactionalProducer:
         settings = self._settings
-        name = f"{settings.group_id}.{step}.{instance}"
+        transactional_id = f"{settings.group_id}.{name}"
         return TransactionalProducer(
-            settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MAX_BYTES
+            settings.connection, transactional_id, timeout_s=settings.transaction_timeout_s, max_bytes=_MAX_BYTES
         )
 
     def _run_steps(self, stop: threading.Event) -> None:
         """Run the steps in threads; at a stop end them in order, fingerprinting first, within the budget."""
-        order = [name for name in (FINGERPRINT, SHARD, DECIDE) if name in self._steps]
+        order = [name for name in (FINGERPRINT, SHARD, CANONICAL, DECIDE) if name in self._steps]
         stops = {name: threading.Event() for name in order}
         threads = {name: self._start(name, stops[name]) for name in order}
         while not stop.is_set() and not self._ended.wait(0.1):

@@ -21,7 +21,9 @@ from deploy.kafka import Cluster
 from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, Grant
 from deploy.kafka.readiness import wait_until
 from tests.documented_rights import granted_to
+from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
+from tests.integration.test_replay import logged, published
 from tests.interfaces.cli.running import article, page, write_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
@@ -144,6 +146,23 @@ def test_replay_into_another_set(lists: AccessLists, served: Topics, call: Call)
     with allowed(lists, granted_to("operator", served.prefix) | granted_to("replayer", served.prefix)):
         assert call(served, "replay", "--quiet", "--from", "pages", "--to-prefix", new.prefix)[0] == 0
     assert count_of(lists.admin, new.verdicts) == len(URLS)
+
+
+def test_the_step_of_canonical_pages_needs_no_more_than_its_rights(
+    guarded: Cluster, lists: AccessLists, where: tuple[str, ...], tmp_path: Path
+) -> None:
+    """It restores its state and writes to its topic, as a user without the rights of other steps."""
+    topics, inside = new_set(), Broker(guarded.inner_bootstrap)
+    create(lists.admin, topics, Layout(partitions=4))
+    logged(inside, topics, published(inside, topics))
+    with allowed(lists, granted_to("canonical", topics.prefix)):
+        arguments = ("--prefix", topics.prefix, "--steps", "canonical", "--state", tmp_path / "state")
+        serving = Serving(tmp_path / "log", *where, *arguments)
+        try:
+            serving.wait_for(lambda: count_of(lists.admin, topics.canonical) >= 19)
+        finally:
+            serving.process.kill()
+            serving.process.wait()
 
 
 def test_a_store_reads_what_it_stores(lists: AccessLists, served: Topics, user: Connection) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import msgspec
 
-from dedup_service.core.groups import CanonicalPolicy, grouped
+from dedup_service.core.groups import CanonicalPolicy, grouped, policy_of_log
 from dedup_service.core.groups.canonical import host_of
 from dedup_service.core.groups.grouping import MAX_MEMBERS
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
@@ -43,9 +43,8 @@ class _StoppedError(Exception):
 @click.option(
     "--canonical",
     metavar="POLICY",
-    default="earliest",
-    show_default=True,
-    help="Which page stands for a group: earliest, longest, complete, hosts:HOST,HOST…, or MODULE:FUNCTION.",
+    help="Which page stands for a group: earliest, longest, complete, hosts:HOST,HOST…, or MODULE:FUNCTION. "
+    "[default: the policy of the service's log; earliest for a state folder]",
 )
 @click.option(
     "--min-size",
@@ -80,14 +79,14 @@ def groups_command(**options: Any) -> int:
     Pages are sorted in a temporary file (TMPDIR), about 1 KB a page. For a service, the whole log is read and decided
     again, with the memory that its kept pages take.
     """
-    policy = read_policy(options["canonical"])
+    policy = None if options["canonical"] is None else read_policy(options["canonical"])
     host = None if options["host"] is None else host_of(options["host"])
     folder = state_folder(options)
     check_outside(folder, **{"--output": options["output"]})
-    with Interrupt() as interrupt, group_spool(with_sentences=policy.asks_host_text) as spool:
+    with Interrupt() as interrupt, group_spool(with_sentences=policy is None or policy.asks_host_text) as spool:
         try:
             facts = _spool(folder, options, spool, interrupt)
-            counts = _write(spool, options, policy, host, interrupt)
+            counts = _write(spool, options, policy or policy_of_log(spool.policy), host, interrupt)
         except _StoppedError:
             return interrupt.code or ExitCode.INTERRUPTED
     if not options["quiet"]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from dedup_service.core.groups.canonical import EARLIEST, POLICIES, policy_of_log
 from dedup_service.core.log_records import Policy
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
@@ -34,7 +35,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of 
 
 @click.group("policy")
 def policy_group() -> None:
-    """Show or change the rule, the action and the bounds of expiry of a log."""
+    """Show or change the rule, the action, the bounds of expiry and the canonical pages of a log."""
 
 
 @policy_group.command("show", epilog=EPILOG)
@@ -56,6 +57,7 @@ def show_command(*, as_json: bool, **options: Any) -> int:
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
         "keep": policy.keep.to_dict(),
+        "canonical": policy.canonical,
         "space": policy.space_id,
         "since": in_force.sequence,
         "changes": in_force.changes,
@@ -83,9 +85,14 @@ def show_command(*, as_json: bool, **options: Any) -> int:
     show_default=True,
     help="Consumer group of the service; only with --base.",
 )
+@click.option(
+    "--canonical",
+    metavar="POLICY",
+    help=f"Which page stands for a group: {POLICIES}; only with --bootstrap. It changes no verdict.",
+)
 @_JSON
 def set_command(*, as_json: bool, **options: Any) -> int:
-    """Change the rule, the action or the bounds of expiry from the next page on.
+    """Change the rule, the action, the bounds of expiry or the canonical pages from the next page on.
 
     The change is a record of the log. A rule replaces the rule in force as a whole (--k alone is the profile
     balanced with other radii); without one, the rule stays. --keep replaces both bounds; `all` ends expiry. Earlier
@@ -101,15 +108,22 @@ def set_command(*, as_json: bool, **options: Any) -> int:
     action = None if options["action"] is None else Action(options["action"])
     keep: Keep | None = options["keep"]
     bases = bases_from(options)
-    if rule is None and action is None and keep is None and not bases:
-        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu, --keep, --action or --base")
+    canonical = None if options["canonical"] is None else policy_of_log(options["canonical"]).text
+    if rule is None and action is None and keep is None and canonical is None and not bases:
+        raise click.UsageError(
+            "nothing to set: give --profile, --k, --channels, --mu, --keep, --action, --canonical or --base"
+        )
     folder = state_folder(options)
     if bases and folder is not None:
         raise click.UsageError("--base is for a service's log: a state is begun with `filter --base`")
     if folder is None:
-        values = _begin_log(options, bases, rule, action) if bases else _set_in_log(options, rule, action)
+        if bases and canonical is not None:
+            raise click.UsageError("--base begins a log: give --canonical in another command, once it has begun")
+        values = _begin_log(options, bases, rule, action) if bases else _set_in_log(options, rule, action, canonical)
     elif action is not None:
         raise click.UsageError("a state folder has no --action: give it to each run of `filter` or `crawl`")
+    elif canonical is not None:
+        raise click.UsageError("a state folder has no --canonical: give it to each run of `groups`")
     else:
         values = _set_in_folder(folder, rule, keep)
     if as_json:
@@ -130,11 +144,15 @@ def _set_in_folder(folder: str, rule: MatchRule | None, keep: Keep | None) -> di
     return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": f"{rule}{_shown(keep)}"}
 
 
-def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action | None) -> dict[str, Any]:
+def _set_in_log(
+    options: dict[str, Any], rule: MatchRule | None, action: Action | None, canonical: str | None
+) -> dict[str, Any]:
     from dedup_service.runtime.kafka.control.operator_records import change_policy
 
     in_force = _in_force(options)
-    changed = change_policy(connection_from(options), topics_from(options), in_force, rule, action, options["keep"])
+    changed = change_policy(
+        connection_from(options), topics_from(options), in_force, rule, action, options["keep"], canonical
+    )
     policy, sequence = (in_force.policy, None) if changed is None else changed
     return _values_of(policy, sequence)
 
@@ -160,7 +178,9 @@ def _values_of(policy: Policy, sequence: int | None) -> dict[str, Any]:
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
         "keep": policy.keep.to_dict(),
-        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}{_shown_bases(policy)}",
+        "canonical": policy.canonical,
+        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}{_canonical(policy.canonical)}"
+        f"{_shown_bases(policy)}",
     }
 
 
@@ -170,6 +190,10 @@ def _shown_bases(policy: Policy) -> str:
 
 def _shown(keep: Keep) -> str:
     return f"; keep {keep}" if keep else ""
+
+
+def _canonical(policy: str) -> str:
+    return "" if policy == EARLIEST.text else f"; canonical {policy}"
 
 
 def _in_force(options: dict[str, Any]) -> Any:

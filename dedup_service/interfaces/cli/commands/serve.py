@@ -35,7 +35,7 @@ from dedup_service.interfaces.cli.support.progress import RestoreBar
 from dedup_service.interfaces.cli.support.stop_signals import StopSignals
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.first_use import compile_notice
-from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
+from dedup_service.runtime.kafka.service import CANONICAL, DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.topics import OutputMode
 
@@ -51,6 +51,7 @@ STEPS = {
     FINGERPRINT: frozenset({FINGERPRINT}),
     DECIDE: frozenset({DECIDE}),
     SHARD: frozenset({SHARD}),
+    CANONICAL: frozenset({CANONICAL}),
 }
 DEFAULTS = {name: field.default for name, field in ServiceSettings.__dataclass_fields__.items()}
 
@@ -82,7 +83,8 @@ WORK = (
         type=click.Choice(list(STEPS)),
         default="both",
         show_default=True,
-        help="Steps that this process runs. `shard` has a part of the index; with --shards, `decide` asks the shards.",
+        help="Steps that this process runs. `shard` has a part of the index; with --shards, `decide` asks the shards. "
+        "`canonical` writes which page stands for each group; run one process of it.",
     ),
     click.option(
         "--shard",
@@ -200,7 +202,7 @@ def serve_command(**options: Any) -> int:
 
 def settings_of(options: dict[str, Any]) -> ServiceSettings:
     """Return the service settings that the options name."""
-    if options["max_memory"] is not None and options["steps"] == FINGERPRINT:
+    if options["max_memory"] is not None and options["steps"] in {FINGERPRINT, CANONICAL}:
         raise click.UsageError("--max-memory is for the deciding step: leave it out, or run --steps both or decide")
     return ServiceSettings(
         connection=connection_from(options),
@@ -246,8 +248,10 @@ def _shard_of(options: dict[str, Any]) -> ShardNumber | None:
         raise click.UsageError("--answer-all is for --steps shard")
     if options["max_memory"] is not None and (steps == SHARD or options["shards"] is not None):
         raise click.UsageError("--max-memory is not for shards: bound the kept pages with --keep, see `twinsieve plan`")
-    if steps == SHARD and any(options[name] is not None for name in ("action", "keep")):
-        raise click.UsageError("a shard takes the policy of the log: leave --action and --keep out")
+    if steps == CANONICAL and rule_from(options) is not None:
+        raise click.UsageError("--steps canonical takes the policy of the log: leave the options of the rule out")
+    if steps in {SHARD, CANONICAL} and any(options[name] is not None for name in ("action", "keep")):
+        raise click.UsageError(f"--steps {steps} takes the policy of the log: leave --action and --keep out")
     return None if options["shard"] is None else ShardNumber.parse(options["shard"])
 
 

@@ -164,7 +164,7 @@ def check_command(outputs: str, *, as_json: bool, **broker: Any) -> int:
     elif problems:
         _print_problems(problems)
     else:
-        click.echo(f"All {len(topics.needed_for(OutputMode(outputs)))} topics are correct.")
+        click.echo(f"All {len(topics.made_for(OutputMode(outputs)))} topics are correct.")
     return _code(problems)
 
 
@@ -175,7 +175,7 @@ def describe_command(*, as_json: bool, **broker: Any) -> int:
     """Show the existing topics with the settings in force."""
     from dedup_service.runtime.kafka.topics import describe
 
-    descriptions = describe(connection_from(broker), topics_from(broker))
+    descriptions = describe(connection_from(broker), topics_from(broker), whole=True)
     if as_json:
         _echo({"topics": list(map(asdict, descriptions))})
     else:

@@ -21,6 +21,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 
 from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.groups import policy_of_log
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LayoutRecord,
@@ -71,6 +72,7 @@ __all__ = [
     "policy_after",
     "policy_in_force",
     "require_begun",
+    "require_group",
     "require_same_pages",
     "require_whole",
 ]
@@ -203,7 +205,8 @@ def first_policy(
             f"{requested.space_id}: start it with the options that the log was begun with, or begin another log with "
             "--prefix (`twinsieve replay` fills it)"
         )
-    _check_binding(topics, first, binding)
+    require_group(topics, first, binding.group)
+    _check_pages(topics, first, binding)
     return first
 
 
@@ -216,19 +219,23 @@ def begun_with(connection: Connection, topics: Topics, log: LogConsumer) -> Poli
     first = number_log(log).policy
     if first is None or first.log is None:
         raise UnreachableError(
-            f"{topics.fingerprints} has no policy yet: start the resolver (`serve --steps decide --shards`), which "
-            "begins the log"
+            f"{topics.fingerprints} has no policy yet: start the service that decides, which begins the log "
+            "(`serve`; with shards, `serve --steps decide --shards`)"
         )
     return first
 
 
-def _check_binding(topics: Topics, first: PolicyRecord, binding: LogBinding) -> None:
-    if first.group not in {None, binding.group}:
+def require_group(topics: Topics, first: PolicyRecord, group: str) -> None:
+    """Raise ForeignLogError if the log that begins with `first` is of another consumer group, with its prefix."""
+    if first.group not in {None, group}:
         raise ForeignLogError(
-            f"{topics.fingerprints} is the log of group {first.group}, this service is of group {binding.group}: a "
+            f"{topics.fingerprints} is the log of group {first.group}, this service is of group {group}: a "
             "second group would write every output again. Start it with the --group of the log; for other outputs "
             "begin another set of topics with --prefix (`twinsieve replay --to-prefix` fills it)"
         )
+
+
+def _check_pages(topics: Topics, first: PolicyRecord, binding: LogBinding) -> None:
     if first.pages not in {None, binding.pages}:
         raise ForeignLogError(
             f"{topics.pages} was deleted and created again: its identity is {binding.pages}, the log was begun with "
@@ -343,9 +350,11 @@ def change_policy(
     rule: MatchRule | None = None,
     action: Action | None = None,
     keep: Keep | None = None,
+    canonical: str | None = None,
 ) -> tuple[Policy, int] | None:
     """Append the policy in force with another rule, action or bounds, and wait until that is known to be in force.
 
+    canonical: which page stands for a group, as text; ConfigurationError if a log cannot have it.
     Return it and its sequence, None if it is the same. PolicyOvertakenError if another policy came first: the
     record is in the log and void. Raises as `require_log`, `append`; UnreachableError if the record cannot be
     read within 60 s, and then may be in force.
@@ -353,6 +362,8 @@ def change_policy(
     old = in_force.policy
     kept, lowered = (old.keep, old.lowered) if keep is None else (keep, KEEP_ALL)
     new = replace(old, rule=rule or old.rule, action=action or old.action, keep=kept, lowered=lowered)
+    if canonical is not None:
+        new = replace(new, canonical=policy_of_log(canonical).text)
     if new == old:
         return None
     require_log(connection, topics, OutputMode.VERDICTS)

@@ -44,6 +44,7 @@ BATCH_TYPE = "twinsieve.log.pages.v1"
 VERDICT_TYPE = "twinsieve.verdict.v1"
 STATS_TYPE = "twinsieve.stats.v1"
 OFFSET_TYPE = "twinsieve.offset.v1"
+CANONICAL_TYPE = "twinsieve.canonical.v1"
 
 Headers = tuple[tuple[str, bytes], ...]
 """Names and values, in order; a name may be repeated."""

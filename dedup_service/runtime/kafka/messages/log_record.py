@@ -258,7 +258,8 @@ class KeepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class PolicyLine(LogLine, frozen=True, tag="policy"):
     """A policy, in force from this record on. layout: that of the first policy, in every record. keep: null: all.
 
-    lowered: the bounds that a limit on memory has lowered to `keep`; null: it has not.
+    lowered: the bounds that a limit on memory has lowered to `keep`; null: it has not. canonical: which page stands for
+    a group.
     """
 
     rule: RuleLine
@@ -274,6 +275,7 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     replaces: int | None = None
     keep: KeepLine | None = None
     lowered: KeepLine | None = None
+    canonical: str = "earliest"
 
 
 class BaseLine(msgspec.Struct, frozen=True):
@@ -490,6 +492,7 @@ def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
         record.replaces,
         _keep_line(policy.keep),
         _keep_line(policy.lowered),
+        policy.canonical,
     )
 
 
@@ -546,7 +549,7 @@ def _policy_record(line: PolicyLine) -> PolicyRecord:
         Keep.from_dict({} if bounds is None else msgspec.to_builtins(bounds)) for bounds in (line.keep, line.lowered)
     )
     bases = _bases(line.bases) if isinstance(line, BasedPolicyLine) else ()
-    policy = Policy(rule, Action(line.action), line.space, layout, keep, lowered, bases)
+    policy = Policy(rule, Action(line.action), line.space, layout, keep, lowered, bases, line.canonical)
     return PolicyRecord(
         policy, line.initial, line.log, line.group, line.pages, line.offsets, line.begins, line.replaces
     )

@@ -119,6 +119,7 @@ class _PolicyFields(msgspec.Struct):
     keep: _KeepFields = _KeepFields()
     lowered: _KeepFields = _KeepFields()
     bases: tuple[_BaseFields, ...] = ()
+    canonical: str = "earliest"
 
 
 class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):

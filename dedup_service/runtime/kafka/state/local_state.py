@@ -41,20 +41,27 @@ _HOST_CHARS = 40
 class LocalState:
     """A folder in use, returned by `open`. instance: the name of this process."""
 
-    def __init__(self, folder: Path, instance: str, lock: StateLock, snapshot_every: int) -> None:
+    def __init__(self, folder: Path, instance: str, lock: StateLock, snapshot_every: int, pages: str) -> None:
         self.folder = folder
         self.instance = instance
         self.names = PageNameStore(folder / NAMES_FILE)
-        self.pages = DecidingStore(folder / PAGES_FOLDER, snapshot_every, superseded=folder / "snapshot")
+        self.pages = DecidingStore(folder / pages, snapshot_every, superseded=folder / "snapshot")
         self._expired_up_to = -1
         self._lock = lock
 
     @classmethod
-    def open(cls, folder: str | Path, instance: str | None = None, *, snapshot_every: int = SNAPSHOT_EVERY) -> Self:
+    def open(
+        cls,
+        folder: str | Path,
+        instance: str | None = None,
+        *,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        pages: str = PAGES_FOLDER,
+    ) -> Self:
         """Lock `folder` and open it; create it if it is missing.
 
         instance: a name to use instead of the folder's; no two processes may share one. snapshot_every:
-        minimum number of records between two snapshots.
+        minimum number of records between two snapshots. pages: the folder inside with the kept pages.
         Raises StateInUseError if another process uses the folder; ForeignStateError if it holds the state of
         an embedded filter; StateFullError if it cannot be written; ConfigurationError for a name that Kafka
         refuses.
@@ -70,7 +77,7 @@ class LocalState:
         try:
             refuse_other_kind(folder, FolderKind.SERVICE)
             own_name = _folder_instance(folder / FolderKind.SERVICE.mark)
-            return cls(folder, instance or own_name, lock, snapshot_every)
+            return cls(folder, instance or own_name, lock, snapshot_every, pages)
         except BaseException:
             lock.release()
             raise

@@ -9,6 +9,7 @@ from dedup_service.runtime.kafka.topics.check import (
     check,
     describe,
     problems_of,
+    require_canonical,
     require_log,
     require_shards,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "plan_for",
     "problems_of",
     "remove",
+    "require_canonical",
     "require_log",
     "require_shards",
 ]

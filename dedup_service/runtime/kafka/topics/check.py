@@ -16,7 +16,16 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.topics.plan import OutputMode, Topics, least_message_bytes
 
-__all__ = ["CHECKED_SETTINGS", "TopicProblem", "check", "describe", "problems_of", "require_log", "require_shards"]
+__all__ = [
+    "CHECKED_SETTINGS",
+    "TopicProblem",
+    "check",
+    "describe",
+    "problems_of",
+    "require_canonical",
+    "require_log",
+    "require_shards",
+]
 
 CHECKED_SETTINGS = (
     "cleanup.policy",
@@ -45,18 +54,27 @@ class TopicProblem:
     passes: bool = False
 
 
-def describe(connection: Connection, topics: Topics, outputs: OutputMode = OutputMode.PAGES) -> list[TopicDescription]:
+def describe(
+    connection: Connection, topics: Topics, outputs: OutputMode = OutputMode.PAGES, *, whole: bool = False
+) -> list[TopicDescription]:
     """Return the topics that services with these `outputs` need and that exist, in the order of `topics.all`.
 
-    The others are not asked about: a service may have no right to describe what it does not write. Raises BrokerError.
+    whole: also those that only another step needs. They are not asked about otherwise: a service may have no right to
+    describe what it does not write. Raises BrokerError.
     """
+    names = topics.made_for(outputs) if whole else topics.needed_for(outputs)
     with administration(connection) as admin:
-        return admin.describe_topics(topics.needed_for(outputs), CHECKED_SETTINGS)
+        return admin.describe_topics(names, CHECKED_SETTINGS)
 
 
 def check(connection: Connection, topics: Topics, outputs: OutputMode = OutputMode.PAGES) -> list[TopicProblem]:
     """Return what is wrong with the set, faults first; raises BrokerError. outputs: of the services on it."""
-    return problems_of(describe(connection, topics, outputs), topics, outputs)
+    descriptions = describe(connection, topics, outputs, whole=True)
+    problems = problems_of(descriptions, topics, outputs)
+    if all(topic.name != topics.canonical for topic in descriptions):
+        advice = f"only `serve --steps canonical` needs it; {_made(topics)}"
+        problems.append(TopicProblem(topics.canonical, "topic", "missing", "there", advice, fault=False))
+    return problems
 
 
 def require_log(
@@ -70,10 +88,29 @@ def require_log(
     descriptions = describe(connection, topics, outputs)
     faults = [problem for problem in problems_of(descriptions, topics, outputs) if problem.fault]
     if faults:
-        faults_text = "; ".join(f"{p.topic}: {p.setting} is {p.found}, must be {p.wanted} ({p.advice})" for p in faults)
-        kind = UnreachableError if all(problem.passes for problem in faults) else ConfigurationError
-        raise kind(f"the topics at {connection.bootstrap} cannot be used: {faults_text}")
+        raise _unusable(connection, faults)
     return descriptions
+
+
+def _unusable(connection: Connection, faults: list[TopicProblem]) -> UnreachableError | ConfigurationError:
+    """Return what to raise about faults."""
+    faults_text = "; ".join(f"{p.topic}: {p.setting} is {p.found}, must be {p.wanted} ({p.advice})" for p in faults)
+    kind = UnreachableError if all(problem.passes for problem in faults) else ConfigurationError
+    return kind(f"the topics at {connection.bootstrap} cannot be used: {faults_text}")
+
+
+def require_canonical(connection: Connection, topics: Topics) -> None:
+    """Raise ConfigurationError unless the topic `canonical` can be used; UnreachableError if that may pass by itself.
+
+    Raises BrokerError.
+    """
+    with administration(connection) as admin:
+        found = admin.describe_topics([topics.canonical], CHECKED_SETTINGS)
+    if not found:
+        raise ConfigurationError(f"topic {topics.canonical} is missing: run `{_made(topics)}`")
+    faults = [problem for problem in _present(found, topics) if problem.fault]
+    if faults:
+        raise _unusable(connection, faults)
 
 
 def require_shards(connection: Connection, topics: Topics, shards: int) -> None:
@@ -106,23 +143,34 @@ def problems_of(
 ) -> list[TopicProblem]:
     """As `check`, for topics that were described already."""
     by_name = {topic.name: topic for topic in descriptions}
-    problems = [*_missing(by_name, topics, outputs)]
-    for name in (topics.fingerprints, topics.offsets):  # each is read as one sequence
-        if topic := by_name.get(name):
-            problems += _partition_faults(topic)
-    if log := by_name.get(topics.fingerprints):
-        problems += _log_faults(log)
-    for topic in descriptions:
-        problems += _common(topic, is_log=topic.name == topics.fingerprints, compacted=topic.name == topics.offsets)
-    problems += _sizes(by_name, topics)
+    problems = [*_missing(by_name, topics, outputs), *_present(descriptions, topics)]
     return sorted(problems, key=lambda problem: not problem.fault)
 
 
+def _present(descriptions: list[TopicDescription], topics: Topics) -> list[TopicProblem]:
+    """Return what is wrong with topics that exist."""
+    by_name = {topic.name: topic for topic in descriptions}
+    problems: list[TopicProblem] = []
+    for topic in descriptions:
+        is_log, compacted = topic.name == topics.fingerprints, topic.name in topics.compacted
+        if is_log or compacted:  # read as one sequence
+            problems += _partition_faults(topic)
+        if is_log:
+            problems += _log_faults(topic)
+        problems += _common(topic, is_log=is_log, compacted=compacted)
+    problems += _sizes(by_name, topics)
+    return problems
+
+
+def _made(topics: Topics) -> str:
+    """Return the command that makes the missing topics."""
+    return "twinsieve topics create" + (f" --prefix {topics.prefix}" if topics.prefix else "")
+
+
 def _missing(present: dict[str, TopicDescription], topics: Topics, outputs: OutputMode) -> Iterator[TopicProblem]:
-    prefix = f" --prefix {topics.prefix}" if topics.prefix else ""
     for name in topics.needed_for(outputs):
         if name not in present:
-            yield TopicProblem(name, "topic", "missing", "there", f"twinsieve topics create{prefix}")
+            yield TopicProblem(name, "topic", "missing", "there", _made(topics))
 
 
 def _partition_faults(topic: TopicDescription) -> Iterator[TopicProblem]:

@@ -101,10 +101,20 @@ class Topics:
         return f"{self.prefix}dedup.offsets"
 
     @property
+    def canonical(self) -> str:
+        """Which page stands for a group, by group: one partition, in the order of the log."""
+        return f"{self.prefix}canonical"
+
+    @property
     def all(self) -> tuple[str, ...]:
         """All names, in the order in which a page passes them."""
         outputs = self.unique, self.duplicate, self.verdicts, self.dlq, self.stats
-        return self.pages, self.fingerprints, *outputs, self.offsets
+        return self.pages, self.fingerprints, *outputs, self.canonical, self.offsets
+
+    @property
+    def compacted(self) -> frozenset[str]:
+        """The names of those of which the latest message of each key counts. Each is read as one sequence."""
+        return frozenset({self.canonical, self.offsets})
 
     @property
     def candidates(self) -> str:
@@ -122,9 +132,16 @@ class Topics:
         return self.candidates, self.outcomes
 
     def needed_for(self, outputs: OutputMode) -> tuple[str, ...]:
-        """Names of the topics without which a service does not start, in the order of `all`."""
-        unused = () if outputs is OutputMode.PAGES else (self.unique, self.duplicate)
+        """Names of the topics without which a service does not start, in the order of `all`.
+
+        `canonical` is written by a step alone that reads nothing but the log: no other step needs it.
+        """
+        unused = {self.canonical} if outputs is OutputMode.PAGES else {self.canonical, self.unique, self.duplicate}
         return tuple(name for name in self.all if name not in unused)
+
+    def made_for(self, outputs: OutputMode) -> tuple[str, ...]:
+        """Names of the topics that are made for a service, in the order of `all`."""
+        return tuple(name for name in self.all if name == self.canonical or name in self.needed_for(outputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +180,7 @@ class Layout:
 
 def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPlan, ...]:
     """Return what `create` makes on so many brokers, in the order of `topics.all`."""
-    needed = topics.needed_for(layout.outputs)
+    needed = topics.made_for(layout.outputs)
     copies = layout.replication or min(3, brokers)
     many, output_ms = layout.partitions, layout.output_retention_ms
     size = PAGE_MESSAGE_BYTES  # more than log and verdicts need: a limit takes no room
@@ -187,7 +204,18 @@ def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPla
         for name, partitions, retention_ms, size in rows
         if name in needed
     ]
-    return *plans, TopicPlan(topics.offsets, 1, copies, {**_settings(FOREVER, 1 << 19, copies), **_COMPACTED})
+    compacted = [
+        TopicPlan(name, 1, copies, {**_settings(FOREVER, size, copies), **_COMPACTED, **segments})
+        for name, size, segments in (
+            (
+                topics.canonical,
+                EVENT_MESSAGE_BYTES,
+                {"segment.bytes": str(64 << 20)},
+            ),  # few files for millions of groups
+            (topics.offsets, 1 << 19, {}),
+        )
+    ]
+    return *plans, *compacted
 
 
 _COMPACTED = {
@@ -208,7 +236,7 @@ def least_message_bytes(topics: Topics, partitions: int) -> dict[str, int]:
     stats = _STATS_BYTES + partitions * (len(topics.pages) + _STATS_LAG_BYTES)
     return {
         **dict.fromkeys(pages, PAGE_MESSAGE_BYTES),
-        **dict.fromkeys((topics.fingerprints, topics.verdicts), EVENT_MESSAGE_BYTES),
+        **dict.fromkeys((topics.fingerprints, topics.verdicts, topics.canonical), EVENT_MESSAGE_BYTES),
         topics.stats: max(EVENT_MESSAGE_BYTES, stats),
     }
 

@@ -56,6 +56,21 @@ def test_bounds_of_expiry_are_set_and_shown(cli: Cli, state: Path) -> None:
     assert "keep     all\n" in cli("policy", "show", "--state", state).out
 
 
+@pytest.mark.parametrize("policy", ["os:system", "best", "hosts:", ""])
+def test_canonical_pages_that_a_log_cannot_have_are_refused(cli: Cli, policy: str) -> None:
+    """Before any broker is asked, and nothing is imported; the message says what may be given."""
+    ran = cli("policy", "set", "--bootstrap", "nowhere.invalid:1", "--canonical", policy)
+    assert ran.code == 2
+    assert ("is no host" if policy == "hosts:" else "hosts:HOST,HOST…. A function is for") in ran.err
+
+
+def test_canonical_pages_are_those_of_a_service(cli: Cli, state: Path) -> None:
+    """A state folder has no policy of them: `groups` takes one each time."""
+    ran = cli("policy", "set", "--state", state, "--canonical", "longest")
+    assert ran.code == 2
+    assert "give it to each run of `groups`" in ran.err
+
+
 def test_bounds_that_are_none_are_refused(cli: Cli, state: Path) -> None:
     """The message says what is allowed."""
     ran = cli("policy", "set", "--state", state, "--keep", "90m")

@@ -79,6 +79,7 @@ def test_a_shard_is_named_by_its_number_and_how_many_there_are() -> None:
 
 
 SHARD = ["--bootstrap", "a:1", "--state", "s", "--steps", "shard"]
+CANONICAL = ["--bootstrap", "a:1", "--state", "s", "--steps", "canonical"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ SHARD = ["--bootstrap", "a:1", "--state", "s", "--steps", "shard"]
         ([*SHARD, "--shard", "5/4"], "counted from 1"),
         ([*SHARD, "--shard", "4"], "as in 1/4"),
         ([*SHARD, "--shard", "1/4", "--shards", "4"], "--shards is for --steps decide"),
-        ([*SHARD, "--shard", "1/4", "--action", "drop"], "a shard takes the policy of the log"),
+        ([*SHARD, "--shard", "1/4", "--action", "drop"], "--steps shard takes the policy of the log"),
         ([*SHARD, "--shard", "1/4", "--max-memory", "1GB"], "--max-memory is not for shards"),
         (
             ["--bootstrap", "a:1", "--state", "s", "--steps", "decide", "--shards", "3"],
@@ -97,6 +98,10 @@ SHARD = ["--bootstrap", "a:1", "--state", "s", "--steps", "shard"]
         ),
         (["--bootstrap", "a:1", "--state", "s", "--verify"], "--verify compares the answers of shards"),
         (["--bootstrap", "a:1", "--state", "s", "--answer-all"], "--answer-all is for --steps shard"),
+        ([*CANONICAL, "--shards", "4"], "--shards is for --steps decide"),
+        ([*CANONICAL, "--keep", "90d"], "takes the policy of the log"),
+        ([*CANONICAL, "--k", "2"], "takes the policy of the log"),
+        ([*CANONICAL, "--max-memory", "1G"], "--max-memory is for the deciding step"),
         (["--bootstrap", "a:1"], "--state"),
         (["--bootstrap", "a:1", "--state", "s", "--trusted-proxy", "10.0.0.7"], "--trusted-proxy needs"),
         (["--bootstrap", "a:1", "--state", "s", "--http", "0", "--trusted-proxy", "*"], "not the address of a proxy"),

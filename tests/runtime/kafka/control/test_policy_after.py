@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import LogRecord, Policy, PolicyRecord, RetractionRecord, sequence_at
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.control.operator_records import PolicyInForce, policy_after
+from dedup_service.runtime.kafka.control.replay import ReplayOptions
 from tests.page_names import NamesInMemory
 
 FIRST = PolicyRecord(Policy(rule_for(), Action.FLAG, "space"), initial=True, log="the-log")
@@ -57,3 +59,10 @@ def test_of_two_changes_of_one_policy_the_first_wins() -> None:
     assert after == PolicyInForce(drop, one, 1, "the-log", 2)
     assert policy_after(after, two, PolicyRecord(passing, replaces=0)) == replace(after, end=3)
     assert policy_after(after, three, PolicyRecord(passing, replaces=one)).policy == passing
+
+
+def test_a_replay_keeps_the_policy_of_canonical_pages() -> None:
+    """Whatever else it changes."""
+    record = replace(FIRST, policy=replace(FIRST.policy, canonical="longest"))
+    for options in (ReplayOptions(), ReplayOptions(rule=rule_for(k=2), action=Action.DROP, keep=Keep.parse("90d"))):
+        assert options.applied_to(record).policy.canonical == "longest"

@@ -3,12 +3,14 @@
 import json
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from dedup_service.core.extraction import Extraction
+from dedup_service.core.groups import GroupMember
 from dedup_service.core.log_records import (
     BackfillRecord,
     CorrectionRecord,
@@ -32,8 +34,11 @@ from dedup_service.core.size_limits import (
     MAX_VALUE_BYTES,
     PAGE_MESSAGE_BYTES,
 )
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.groups.canonical_table import CanonicalChange, TablePosition
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.messages import headers
+from dedup_service.runtime.kafka.messages.canonical import canonical_message
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter
 from dedup_service.runtime.kafka.messages.page_batch import BatchColumns
@@ -113,7 +118,22 @@ def test_the_example_offsets_are_what_is_read() -> None:
     assert replay_message(Topics(), offsets.replay).value == replay
 
 
-@pytest.mark.parametrize("kind", ["LOG_TYPE", "BATCH_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE", "OFFSET_TYPE"])
+def test_the_example_of_canonical_pages_is_what_is_written() -> None:
+    """All bytes are equal."""
+    (value,) = examples("canonical")
+    fields = json.loads(value)
+    url, sequence = fields["canonical"]["url"], fields["canonical"]["sequence"]
+    page = GroupMember(sequence=sequence, id=url, url=url, canonical_url=url, kind=VerdictKind.DUPLICATE)
+    at_ms = round(datetime.fromisoformat(fields["at"]).timestamp() * 1000)
+    change = CanonicalChange(fields["group"], page, at_ms)
+    message = canonical_message("canonical", change, fields["policy"], TablePosition(4711, fields["group"]))
+    assert message.value == value
+    assert f"`{dict(message.headers)['twinsieve.log_position'].decode()}`" in TEXT
+
+
+@pytest.mark.parametrize(
+    "kind", ["LOG_TYPE", "BATCH_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE", "OFFSET_TYPE", "CANONICAL_TYPE"]
+)
 def test_event_types_are_named(kind: str) -> None:
     """The text names each event type with its version."""
     assert f"`{getattr(headers, kind)}`" in TEXT
@@ -129,7 +149,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"| `text` or `html` | {MAX_PAGE_SIZE >> 20} MiB |",
         f"| the batch that it is in | {MAX_BATCH_BYTES >> 20} MiB |",
         f"| `pages.unique`, `pages.duplicate`, `pages.dlq` | {PAGE_MESSAGE_BYTES >> 20} MiB |",
-        f"| `fingerprints`, `verdicts`, `dedup.stats` | {EVENT_MESSAGE_BYTES >> 20} MiB |",
+        f"| `fingerprints`, `verdicts`, `dedup.stats`, `canonical` | {EVENT_MESSAGE_BYTES >> 20} MiB |",
     ]
     assert [row for row in rows if row not in TEXT] == []
 

@@ -92,7 +92,7 @@ rules = st.builds(
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 2, 8, 64]), window=st.integers(1, 1 << 20))
 pages_or_minutes = st.none() | st.integers(1, 1 << 40)
 keeps = st.builds(Keep, max_pages=pages_or_minutes, max_age_minutes=pages_or_minutes)
-policies = st.builds(Policy, rules, st.sampled_from(Action), texts, layouts, keeps, keeps)
+policies = st.builds(Policy, rules, st.sampled_from(Action), texts, layouts, keeps, keeps, texts)
 records: st.SearchStrategy[LogRecord] = st.one_of(
     st.builds(PageRecord, sources, prepared, texts),
     st.builds(RejectedRecord, sources, st.text(max_size=MAX_PROBLEM_CHARS)),

@@ -112,6 +112,7 @@ STATE = ReplicaState(
         Keep(max_pages=10),
         Keep(max_pages=20),
         (LogBase("corpus", "a-journal", "5f", 0, 70, 60),),
+        "longest",
     ),
     policy_sequence=5,
     seen={("pages", 0): b"s"},
@@ -166,6 +167,7 @@ VERSION_5: dict[str, Any] = {
                 "bases": [
                     {"name": "corpus", "log": "a-journal", "commit": "5f", "after": 0, "records": 70, "entries": 60}
                 ],
+                "canonical": "longest",
             },
             "policy_sequence": 5,
             "seen": {("pages", 0): b"s"},
@@ -226,12 +228,12 @@ def test_a_state_from_before_expiry_keeps_all() -> None:
     value = deepcopy(VERSION_5)
     decider = msgspec.msgpack.decode(value["memory"]["decider"])
     policy = value["memory"]["replica"]["policy"]
-    del decider["expiry"], policy["keep"], policy["lowered"], policy["bases"]
+    del decider["expiry"], policy["keep"], policy["lowered"], policy["bases"], policy["canonical"]
     value["memory"]["decider"] = msgspec.msgpack.encode(decider)
     replica = decode_deciding_state(msgspec.msgpack.encode(value)).replica
     assert replica.policy is not None
     assert (replica.policy.keep, replica.policy.lowered) == (KEEP_ALL, KEEP_ALL)
-    assert replica.policy.bases == ()
+    assert (replica.policy.bases, replica.policy.canonical) == ((), "earliest")
     assert replica.decider.expiry == ExpiryState()
 
 

@@ -20,9 +20,8 @@ DESCRIPTIONS = {
 DESCRIPTIONS[TOPICS.fingerprints] = replace(
     DESCRIPTIONS[TOPICS.fingerprints], settings={**GOOD, "retention.ms": "-1", "retention.bytes": "-1"}
 )
-DESCRIPTIONS[TOPICS.offsets] = replace(
-    DESCRIPTIONS[TOPICS.offsets], settings={**DESCRIPTIONS[TOPICS.offsets].settings, "cleanup.policy": "compact"}
-)
+for name in TOPICS.compacted:
+    DESCRIPTIONS[name] = replace(DESCRIPTIONS[name], settings={**GOOD, "cleanup.policy": "compact"})
 
 
 def faults(**changed: TopicDescription) -> list[tuple[str, str, bool]]:
@@ -52,7 +51,7 @@ def test_partitions_without_a_leader_may_have_one_in_a_moment() -> None:
     assert faults(pages=replace(DESCRIPTIONS[TOPICS.pages], offline=1)) == [("pages", "leaders", True)]
 
 
-@pytest.mark.parametrize("name", ["unique", "duplicate", "dlq", "fingerprints", "verdicts", "stats"])
+@pytest.mark.parametrize("name", ["unique", "duplicate", "dlq", "fingerprints", "verdicts", "stats", "canonical"])
 def test_each_topic_must_take_what_the_service_may_have_to_write(name: str) -> None:
     """The advice is the command with the size to set, whatever the limit of `pages` is."""
     topic = DESCRIPTIONS[getattr(TOPICS, name)]
@@ -94,6 +93,19 @@ def test_offsets_that_would_be_deleted_are_a_fault() -> None:
     assert faults(offsets=replace(DESCRIPTIONS[TOPICS.offsets], settings=GOOD)) == [
         ("dedup.offsets", "cleanup.policy", False)
     ]
+
+
+def test_a_service_does_not_need_the_canonical_pages() -> None:
+    """Services from before do without, and it is made for all."""
+    assert TOPICS.canonical not in TOPICS.needed_for(OutputMode.PAGES)
+    assert TOPICS.canonical in {plan.name for plan in plan_for(TOPICS, Layout(outputs=OutputMode.VERDICTS))}
+
+
+def test_canonical_pages_that_would_be_deleted_or_reordered_are_a_fault() -> None:
+    """Readers of the table need the latest message of each group, and the groups in one order."""
+    topic = DESCRIPTIONS[TOPICS.canonical]
+    assert faults(canonical=replace(topic, settings=GOOD)) == [("canonical", "cleanup.policy", False)]
+    assert faults(canonical=replace(topic, partitions=2)) == [("canonical", "partitions", False)]
 
 
 def test_offsets_in_several_partitions_are_a_fault() -> None:

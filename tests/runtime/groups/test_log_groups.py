@@ -4,21 +4,25 @@ import json
 import random
 from dataclasses import replace
 
+import numpy as np
+
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.groups import GroupMember, Removal, canonical_policy, grouped
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
     PageRecord,
+    PolicyRecord,
     RejectedRecord,
     RetractionRecord,
     Source,
     UnwrittenRecord,
+    sequence_at,
 )
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.groups.log_groups import LogGroups
 from dedup_service.runtime.groups.spool import group_spool
-from dedup_service.runtime.kafka.explain.log_members import LogGroups
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.resources import SpaceOptions
@@ -26,6 +30,7 @@ from dedup_service.runtime.workers.preparation import prepare_record
 from tests.core.decision.test_expiry import page, policy
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID
+from tests.runtime.groups.canonical_logs import generated_log
 
 
 def members_of(log: list[LogRecord], rng: random.Random) -> dict[int, tuple[int, GroupMember]]:
@@ -121,6 +126,24 @@ def test_a_page_of_a_topic_keeps_its_date_up_to_its_group() -> None:
     assert of_html.text_percent is not None
     assert 60 < of_html.text_percent <= 100
     assert (of_text.text_percent, plain.text_percent) == (None, None)
+
+
+def test_the_policy_of_canonical_pages_changes_no_verdict() -> None:
+    """Neither an outcome nor an entry is another one: the record is as one that changes nothing."""
+    records = generated_log(random.Random(7), 150)
+    plain = [
+        replace(record, policy=replace(record.policy, canonical="earliest"))
+        if isinstance(record, PolicyRecord)
+        else record
+        for record in records
+    ]
+    assert plain != records
+    changed, unchanged = Replica(NamesInMemory()), Replica(NamesInMemory())
+    rows = [(sequence_at(2 * at), record) for at, record in enumerate(records)]
+    outcomes = changed.apply_many(rows)
+    assert outcomes == unchanged.apply_many([(at, record) for (at, _), record in zip(rows, plain, strict=True)])
+    assert replace(changed.state(), policy=None) == replace(unchanged.state(), policy=None)
+    assert np.array_equal(changed.rows().rows, unchanged.rows().rows)
 
 
 def test_no_record_that_people_add_changes_another_group() -> None:

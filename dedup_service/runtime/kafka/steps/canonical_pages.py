@@ -1,0 +1,222 @@
+"""The step `canonical`: the log → the topic `canonical`, which page stands for each group.
+
+It is a step of its own, in a process of its own: it reads the log as any replica does, decides it again, and keeps a
+table of the groups in a file (`runtime.groups.canonical_table`). So the deciding step does nothing for it, a change of
+the policy or a retraction is answered from the file, and a service that does not need it does without.
+
+The changes of some messages of the log are written in one transaction, whose messages say up to where in the log the
+topic is right then; after it, the table is committed. A start reads that place from the topic. What the table does up
+to there is in the topic already and is not written again; so each change is written once, whether the process was
+killed before or after either commit. Of several changes of a group within a transaction, the last one is written.
+
+While the groups are gone through after a change of the policy, the log is not read.
+
+Invariants: the table is never ahead of the topic by a change. One process writes at a time: all have one transactional
+id, so one that starts ends the transactions of the one before, and a process that finds in the topic what it has not
+written ends. What it would have written up to the same place is the same, whoever has written it. One thread uses an
+instance.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from dedup_service.core.errors import StateError
+from dedup_service.runtime.embedded.database import StateDamagedError
+from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
+from dedup_service.runtime.groups.canonical_table import ALL_GROUPS, CanonicalTable, TablePosition
+from dedup_service.runtime.groups.log_groups import LogGroups
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord
+from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.client.retry import pause_after
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.messages.canonical import canonical_message
+from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, numbered
+from dedup_service.runtime.kafka.state.canonical_state import CANONICAL_TABLE, RestoredGroups
+from dedup_service.runtime.kafka.state.deciding_store import tail_of
+from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+
+__all__ = ["CANONICAL", "CanonicalStep"]
+
+CANONICAL = "canonical"
+
+_CHANGES_AT_ONCE = 4096
+"""Groups that may have changed, after which a transaction is written: each is a message."""
+
+_GROUPS_AT_ONCE = 512
+_IDLE_S = 0.25
+
+
+class CanonicalStep:
+    """The step; runs in one thread.
+
+    topic: what it writes to. restored: where it goes on. written: up to where in the log the topic is right; `look`
+    asks the topic for that again. log: its reader, at that place; the step closes it. producer: open.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        local: LocalState,
+        restored: RestoredGroups,
+        written: TablePosition,
+        look: Callable[[], TablePosition],
+        log: LogConsumer,
+        producer: TransactionalProducer,
+        observer: Observer,
+    ) -> None:
+        self._topic, self._local, self._observer = topic, local, observer
+        self._table, self._replica = restored.table, restored.replica
+        self._groups = LogGroups(restored.replica, restored.table)
+        self._written, self._look = written, look
+        self._log, self._producer = log, producer
+        self._messages: deque[ConsumerRecord] = deque()
+        self._tail = ""
+        self._records = 0
+        self._timings = StepTimings()
+        self.ticked_at = time.monotonic()
+
+    @property
+    def status(self) -> StepStatus:
+        """Return the status of the step, as of its last turn; may be called from any thread."""
+        return StepStatus(step=CANONICAL, ticked_at=self.ticked_at, assigned=(0,))
+
+    def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
+        """Run the step's loop until `stop` is set. Raises what ends the step; nothing is lost then."""
+        del drain_until  # what is not written now is written after the next start
+        try:
+            with self._local.pages.in_use():
+                while not stop.is_set():
+                    self.turn(stop)
+                self._take_snapshot()
+        except StateDamagedError as error:
+            self._table.close()
+            CanonicalTable.delete(self._local.folder / CANONICAL_TABLE)
+            raise StateDamagedError(f"{error}; it was deleted: start again, and it is built from the log") from error
+        finally:
+            self._table.close()
+            self._producer.close()
+            self._log.close()
+
+    def turn(self, stop: threading.Event) -> int:
+        """Apply some messages of the log, or go through some groups, and write what changed; return how many did."""
+        self.ticked_at = time.monotonic()
+        policy = self._table.policy  # a batch ends with a change of it
+        if self._table.is_sweeping:
+            with self._timings.timed("decide"):
+                position = self._sweep()
+        else:
+            with self._timings.timed("read_log"):
+                if not self._messages:
+                    self._messages += self._log.poll(_IDLE_S, MESSAGES_AT_ONCE)
+            if not self._messages:
+                return 0
+            with self._timings.timed("decide"):
+                position = self._apply()
+        return self._finish(position, policy, stop)
+
+    def _sweep(self) -> TablePosition:
+        """Go through the next groups after a change of the policy; those that the topic has are not written again."""
+        table, written = self._table, self._written
+        is_known = written.offset == table.position.offset and written.swept > table.position.swept
+        table.sweep(_GROUPS_AT_ONCE, up_to=written.swept if is_known else ALL_GROUPS)
+        return table.position
+
+    def _apply(self) -> TablePosition:
+        """Apply messages up to a change of the policy, to where the topic is right, or until enough groups changed."""
+        table = self._table
+        while True:
+            message = self._messages.popleft()
+            records = numbered([message])
+            table.at_ms, table.host_text = message.timestamp, self._replica.host_text()
+            self._groups.take([(message.timestamp, *pair) for pair in records])
+            self._tail = tail_of(message.value)
+            self._records += len(records)
+            policy = self._replica.policy
+            if policy is not None:
+                table.set_policy(policy.canonical)
+            done = TablePosition(message.offset + 1, table.position.swept)
+            is_known = done.offset == self._written.offset
+            if is_known or table.is_sweeping or not self._messages or table.pending >= _CHANGES_AT_ONCE:
+                return done
+
+    def _finish(self, position: TablePosition, policy: str, stop: threading.Event) -> int:
+        """Write what changed up to `position`, unless the topic has it, and commit the table. policy: by which."""
+        changes = self._table.drain()
+        sent: TablePosition | None = None
+        if changes and position > self._written:
+            messages = [canonical_message(self._topic, change, policy, position) for change in changes]
+            with self._timings.timed("commit"):
+                if not self._write(messages, position, stop):
+                    return 0
+            sent = position
+        with self._timings.timed("snapshot"):
+            self._table.commit(position, sent)
+        self._maintain_state(len(changes) if sent is not None else 0)
+        return len(changes)
+
+    def _write(self, messages: list[Message], position: TablePosition, stop: threading.Event) -> bool:
+        """Write messages in one transaction; return False if `stop` was set before it was known to be committed."""
+        failures = 0
+        while True:
+            self.ticked_at = time.monotonic()
+            try:
+                if failures:
+                    found = self._look()
+                    if found == position:
+                        break
+                    self._require_own(found)
+                self._producer.commit(messages)
+                break
+            except (TransactionLostError, BrokerError) as error:
+                if not error.retryable:
+                    raise
+                failures += 1
+                self._observer.problem(ProblemEvent(CANONICAL, "transaction_lost", str(error)))
+                if pause_after(failures, stop):
+                    return False
+        self._written = position
+        return True
+
+    def _require_own(self, found: TablePosition) -> None:
+        """Raise StateError if the topic has what this process did not write, or has not what it wrote."""
+        if found < self._written:
+            raise StateError(
+                f"{self._topic} was made again, or has lost messages: start again, and it is filled from the log"
+            )
+        if found != self._written:
+            raise StateError(
+                f"another process writes to {self._topic}: it is right up to offset {found.offset} of the log, this "
+                f"process has written up to {self._written.offset}; run one `serve --steps canonical` for a log"
+            )
+
+    def _maintain_state(self, written: int) -> None:
+        """Take a snapshot if one is due, and report. Raises StoreFullError if the disk does not take the state."""
+        records, self._records = self._records, 0
+        pages = self._local.pages
+        pages.note_applied(records)
+        pages.step()
+        if pages.due:
+            self._take_snapshot()
+        if records or written:
+            self._observer.batch(
+                BatchEvent(
+                    step=CANONICAL,
+                    records=records,
+                    seconds=self._timings.take(),
+                    sequence=self._replica.sequence,
+                    entries=len(self._replica),
+                )
+            )
+
+    def _take_snapshot(self) -> None:
+        """Note the state of the replica; the table is committed, and is there or further."""
+        if self._tail and self._table.is_committed:
+            with self._timings.timed("snapshot"):
+                self._table.flush()
+                self._local.take_snapshot(self._replica, PendingOutcomes(), self._tail)

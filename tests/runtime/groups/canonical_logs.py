@@ -1,0 +1,117 @@
+"""Logs for tests of canonical pages, and what `twinsieve groups` says of them."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.groups import grouped, policy_of_log
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+    UnwrittenRecord,
+    sequence_at,
+)
+from dedup_service.core.url import host_hash
+from dedup_service.runtime.groups.log_groups import LogGroups
+from dedup_service.runtime.groups.spool import group_spool
+from dedup_service.runtime.kafka.messages.log_record import numbered
+from tests.page_names import NamesInMemory
+from tests.runtime.kafka.state.list_log import ListLog, first, page
+
+__all__ = ["LoggedMessage", "TimedLog", "expected_choices", "generated_log", "with_policy"]
+
+POLICIES = "earliest", "longest", "complete", "hosts:b.example,c.example"
+
+
+@dataclass(frozen=True)
+class LoggedMessage:
+    """A message of the log as a reader returns it."""
+
+    offset: int
+    value: bytes
+    timestamp: int
+
+
+class TimedLog(ListLog):
+    """A `ListLog` whose messages have times, and which may be closed. Its end may be set, to grow later."""
+
+    def __init__(self, records: Sequence[LogRecord], *, together: bool = False) -> None:
+        super().__init__(records, together=together)
+        self.messages = [LoggedMessage(one.offset, one.value, 1000 * one.offset) for one in self.records]
+        self.records = list(self.messages)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def with_policy(canonical: str) -> PolicyRecord:
+    """A record that changes the policy of canonical pages alone."""
+    begun = first()
+    return PolicyRecord(replace(begun.policy, canonical=canonical))
+
+
+def generated_log(rng: random.Random, count: int) -> list[LogRecord]:
+    """A log of few stories at few URLs, some of them again, with what operators and the service add."""
+    log: list[LogRecord] = [first()]
+
+    def url() -> str:
+        return f"http://{rng.choice('abc')}.example/{rng.randrange(12)}"
+
+    for offset in range(count):
+        match rng.randrange(24):
+            case 0 | 1:
+                log.append(RetractionRecord(url(), "gone"))
+            case 2:
+                log.append(CorrectionRecord(url(), url(), rng.random() < 0.7, "said so"))
+            case 3:
+                log.append(UnwrittenRecord((sequence_at(2 * rng.randrange(len(log))),), "refused"))
+            case 4:
+                log.append(RejectedRecord(Source("pages", 0, offset), "no page"))
+            case 5:
+                log.append(with_policy(rng.choice(POLICIES)))
+            case 6:
+                log.append(page(rng.randrange(offset + 1), url(), 1))  # perhaps a delivery that the log has
+            case _:
+                log.append(page(offset, url(), rng.randrange(10), rng.randrange(3)))
+    return log
+
+
+def expected_choices(messages: Sequence[LoggedMessage]) -> dict[int, int]:
+    """What the topic has after some messages, by `groups`: the page that stands for each group that is listed.
+
+    Listed are groups with pages of several URLs, and those for which another page stands than the one that began them.
+    The own text of a host is what was known before the message of the page.
+    """
+    choices: dict[int, int] = {}
+    shares: dict[int, float] = {}
+    with group_spool(with_sentences=False) as spool:
+        groups = LogGroups(Replica(NamesInMemory()), spool)
+        for message in messages:
+            records = numbered([message])  # type: ignore[list-item]
+            host_text = groups.replica.host_text()
+            for sequence, record in records:
+                if isinstance(record, PageRecord):
+                    url, sentences = (
+                        record.prepared.page.canonical_url,
+                        Evidence(record.prepared.evidence).sentence_values,
+                    )
+                    shares[sequence] = float(host_text.common(host_hash(url), sentences).mean())
+            groups.take([(message.timestamp, *pair) for pair in records])
+        policy = groups.replica.policy
+        if policy is None:
+            return {}
+        members = (
+            (group, replace(member, host_sentences=shares[member.sequence])) for group, member in spool.members()
+        )
+        for group in grouped(members, policy_of_log(policy.canonical)):
+            has_copy = len({member.canonical_url for member in group.members}) > 1
+            if group.canonical is not None and (has_copy or group.canonical.sequence != group.sequence):
+                choices[group.sequence] = group.canonical.sequence
+    return choices
