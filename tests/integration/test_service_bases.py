@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.service.reading import read_all
 from benchmarks.service.texts import Writer
-from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.shards.shard import ShardNumber
@@ -23,11 +23,10 @@ from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.explain.live_pages import LivePages, RecentDecisions
-from dedup_service.runtime.kafka.explain.replayed_log import ReplayedLog
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
-from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from dedup_service.runtime.resources import build_fingerprinter
 from dedup_service.runtime.workers.page_reader import PageReader
 from deploy.kafka.readiness import wait_until
@@ -191,7 +190,36 @@ def test_a_page_of_a_base_is_explained(broker: Broker, topics: Topics, tmp_path:
                 assert live.judged(in_base).verdict is not None
                 assert live.text(page) is not None
             assert live.find(0) is None
-    with pytest.raises(StateError, match="begun with the bases corpus"):
-        ReplayedLog(broker.connection, topics, ["x"])
+
+
+def test_the_whole_log_is_decided_again(
+    broker: Broker, topics: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As lines and in new topics, where a service goes on; without the base, the error says what to give."""
+    pages = pages_of(120)
+    decided(tmp_path / "corpus", pages[:80])
+    base = {"corpus": str(tmp_path / "corpus")}
+    with running(settings(broker, topics, tmp_path / "own", bases=base), progress := Progress()):
+        publish(broker, topics, pages[80:110])
+        progress.wait_for(lambda: progress.done >= 30)
     where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
+    given = ("--base", f"corpus={base['corpus']}")
+    written = sorted(record.value for record in read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts])
+    capfd.readouterr()
+    assert run(["replay", *where, *given, "-q"]) == 0
+    assert sorted(capfd.readouterr().out.encode().splitlines()) == written
     assert run(["replay", *where]) == 1
+    assert "base corpus: not given; give it with --base corpus=FOLDER" in capfd.readouterr().err
+
+    again = Topics(f"{topics.prefix}again.")
+    create(broker.connection, again, Layout(partitions=4))
+    try:
+        assert run(["replay", *where, *given, "--to-prefix", again.prefix, "--group", "g", "-q"]) == 0
+        assert verdicts(broker, again) == verdicts(broker, topics)
+        for one in (topics, again):
+            with running(settings(broker, one, tmp_path / one.prefix, bases=base), progress := Progress()):
+                publish(broker, one, pages[110:])
+                progress.wait_for(lambda: progress.done >= 10)
+        assert said(verdicts(broker, again)) == said(verdicts(broker, topics))
+    finally:
+        remove(broker.connection, again)

@@ -219,8 +219,8 @@ SERVED_BASES = click.option(
     multiple=True,
     envvar="TWINSIEVE_LOG_BASES",
     show_envvar=True,
-    help="Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. An "
-    "empty log begins with these. [default: none]",
+    help="Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. "
+    "`serve` begins an empty log with these. [default: none]",
 )
 """Where the bases of a service's log are."""
 
