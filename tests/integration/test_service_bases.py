@@ -24,7 +24,7 @@ from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.explain.live_pages import LivePages, RecentDecisions
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
-from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
+from dedup_service.runtime.kafka.service import CANONICAL, DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from dedup_service.runtime.resources import build_fingerprinter
@@ -32,6 +32,7 @@ from dedup_service.runtime.workers.page_reader import PageReader
 from deploy.kafka.readiness import wait_until
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running, settings
+from tests.integration.test_canonical import messages_of, table_of
 from tests.runtime.embedded.test_bases import digests, said
 
 pytestmark = pytest.mark.slow
@@ -195,7 +196,10 @@ def test_a_page_of_a_base_is_explained(broker: Broker, topics: Topics, tmp_path:
 def test_the_whole_log_is_decided_again(
     broker: Broker, topics: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """As lines and in new topics, where a service goes on; without the base, the error says what to give."""
+    """As lines, in new topics, where a service goes on, and as groups, of which the topic `canonical` says the same.
+
+    Without the base, the error says what to give.
+    """
     pages = pages_of(120)
     decided(tmp_path / "corpus", pages[:80])
     base = {"corpus": str(tmp_path / "corpus")}
@@ -208,8 +212,23 @@ def test_the_whole_log_is_decided_again(
     capfd.readouterr()
     assert run(["replay", *where, *given, "-q"]) == 0
     assert sorted(capfd.readouterr().out.encode().splitlines()) == written
-    assert run(["replay", *where]) == 1
-    assert "base corpus: not given; give it with --base corpus=FOLDER" in capfd.readouterr().err
+    for command in (["replay"], ["groups"]):
+        assert run([*command, *where]) == 1
+        assert "base corpus: not given; give it with --base corpus=FOLDER" in capfd.readouterr().err
+    assert run(["groups", *where, *given, "-q"]) == 0
+    groups = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert sum(group["records"] for group in groups) == 30
+    of_base = {group["group"]: group["canonical"] for group in groups if group["group"] <= 80}
+    assert of_base
+    canonical = settings(broker, topics, tmp_path / "canonical", bases=base, steps=frozenset({CANONICAL}))
+    with running(canonical, progress := Progress()):
+        table = {
+            group["group"]: group["canonical"]
+            for group in groups
+            if group["size"] > 1 or group["canonical"]["sequence"] != group["group"]
+        }
+        assert table.items() >= of_base.items()
+        assert wait_until(lambda: table_of(messages_of(broker, topics.canonical)) == table, timeout_s=60)
 
     again = Topics(f"{topics.prefix}again.")
     create(broker.connection, again, Layout(partitions=4))
