@@ -17,12 +17,14 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.shards.shard import ShardNumber
-from dedup_service.core.verdict import Verdict
+from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.interfaces.cli.main import run
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.embedded.state import State, StateSettings
+from dedup_service.runtime.explain import PageSource
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.explain.live_pages import LivePages, RecentDecisions
+from dedup_service.runtime.kafka.explain.replayed_log import ReplayedLog
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.service import CANONICAL, DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
@@ -163,8 +165,31 @@ def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, 
     assert len(verdicts(broker, topics)) == 20
 
 
-def test_a_page_of_a_base_is_explained(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """A process that decides finds it by its sequence and its address, with its text and its verdict in the base."""
+def check_explained(source: PageSource, copies: Sequence[Verdict], pages: Sequence[Page]) -> None:
+    """Copies of pages in a base are found with their originals, whose texts and verdicts are those of the base."""
+    last_of_base = min(copy.sequence for copy in copies) - 1
+    for copy in copies:
+        page = source.find(copy.sequence)
+        assert page is not None
+        original = source.judged(page).original
+        assert original is not None
+        in_base = source.find(original)
+        assert in_base is not None
+        assert (in_base.id, in_base.url, in_base.sequence) == (copy.duplicate_of, copy.duplicate_of_url, original)
+        assert source.text(in_base) == next(one.text for one in pages if one.id == copy.duplicate_of)
+        assert source.judged(in_base).verdict is not None
+        assert source.rule(in_base).rule == source.rule(page).rule
+        assert source.text(page) is not None
+        visit = source.find(in_base.url)
+        assert visit is not None
+        assert visit.sequence == original or visit.sequence > last_of_base
+    assert source.find(0) is None
+
+
+def test_a_page_of_a_base_is_explained(
+    broker: Broker, topics: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A process that decides, and the log alone, find it by sequence and address, with what the base has of it."""
     pages = pages_of(120)
     decided(tmp_path / "corpus", pages[:100])
     bases = {"corpus": str(tmp_path / "corpus")}
@@ -175,22 +200,20 @@ def test_a_page_of_a_base_is_explained(broker: Broker, topics: Topics, tmp_path:
         copies = [one for one in verdicts(broker, topics) if one.duplicate_of_base is not None]
         assert copies
         with closing(LivePages(service, broker.connection, topics, recent, reader)) as live:
-            for copy in copies:
-                page = live.find(copy.sequence)
-                assert page is not None
-                original = live.judged(page).original
-                assert original is not None
-                in_base = live.find(original)
-                assert in_base is not None
-                assert (in_base.id, in_base.url, in_base.sequence) == (
-                    copy.duplicate_of,
-                    copy.duplicate_of_url,
-                    original,
-                )
-                assert live.text(in_base) == next(one.text for one in pages if one.id == copy.duplicate_of)
-                assert live.judged(in_base).verdict is not None
-                assert live.text(page) is not None
-            assert live.find(0) is None
+            check_explained(live, copies, pages)
+    wanted = [name for one in copies for name in (one.sequence, one.duplicate_of_url or "")]
+    with closing(ReplayedLog(broker.connection, topics, wanted, bases=bases)) as log:
+        check_explained(log, copies, pages)
+    where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--json")
+    given = ("--base", f"corpus={bases['corpus']}")
+    copy = next(one for one in copies if one.kind is VerdictKind.DUPLICATE)
+    assert run(["why", f"#{copy.sequence}", *where, *given]) == 0
+    original = json.loads(capfd.readouterr().out)["match"]["other"]
+    assert (original["id"], original["kept"], bool(original["text"])) == (copy.duplicate_of, True, True)
+    assert run(["why", f"#{original['sequence']}", *where, *given, "--neighbours", "3"]) == 0
+    assert json.loads(capfd.readouterr().out)["page"] == original
+    assert run(["why", f"#{copy.sequence}", *where]) == 1
+    assert "give it with --base corpus=FOLDER" in capfd.readouterr().err
 
 
 def test_the_whole_log_is_decided_again(
