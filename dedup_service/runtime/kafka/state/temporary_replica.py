@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.runtime.kafka.messages.log_head import read_head
-from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore
+from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, UNUSABLE, DecidingStore
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.state.mounted_bases import BASES_FOLDER, MountedBases, require_bases
 from dedup_service.runtime.kafka.state.page_names import temporary_page_names
@@ -59,7 +59,8 @@ def temporary_replica(
     """Yield a replica before the first record of `log`, whose messages are numbered (`number_log`).
 
     given: where the bases of the log are, by name. space_id: of the pages that will be applied; None: that of the log.
-    BaseUnusableError if a base is not as the log says; ConfigurationError for one that the log has not.
+    BaseUnusableError if a base is not as the log says; ConfigurationError for one that the log has not. Damage of a
+    base that is found inside names it.
     """
     first = read_head(log, earlier=True).policy
     with ExitStack() as stack:
@@ -77,4 +78,10 @@ def temporary_replica(
         pages = stack.enter_context(closing(store))
         pages.begin(None, shards=shards, bases=bases)
         replica = Replica(bases.names(names), shards=shards, entries=pages.entries, bases=bases.begun)
-        yield TemporaryReplica(replica, bases, pages)
+        try:
+            yield TemporaryReplica(replica, bases, pages)
+        except UNUSABLE as error:
+            raise type(error)(
+                f"{error}; the folder has links to the kept pages of the base {first.policy.bases[0].name}: if that is "
+                "damaged, restore it from a copy, as it was"
+            ) from error
