@@ -244,6 +244,8 @@ def test_the_whole_log_is_decided_again(
     of_base = {group["group"]: group["canonical"] for group in groups if group["group"] <= 80}
     assert of_base
     canonical = settings(broker, topics, tmp_path / "canonical", bases=base, steps=frozenset({CANONICAL}))
+    with running(replace(canonical, bases={}), Progress()) as service:
+        assert wait_until(lambda: service.status().waits_for.startswith("base corpus: not given"), timeout_s=60)
     with running(canonical, progress := Progress()):
         table = {
             group["group"]: group["canonical"]

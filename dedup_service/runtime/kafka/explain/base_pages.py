@@ -38,7 +38,10 @@ class BasePages:
         """Return the page at a sequence for which `has` is true; None if there is none."""
         with self._reading(sequence) as (pages, own):
             page = pages.find(own)
-        return None if page is None else replace(page, entry=replace(page.entry, sequence=sequence), original=None)
+        if page is None:
+            return None
+        original = None if page.original is None else page.original + sequence - own
+        return replace(page, entry=replace(page.entry, sequence=sequence), original=original)
 
     def text(self, page: KnownPage) -> str | None:
         """Return the main text of a page that `find` returned; None if its base no longer has it."""
