@@ -147,7 +147,7 @@ def begun_with_bases(log: str, policy: Policy, bases: OpenBases | None) -> Based
     if bases is None:
         raise StateError(
             f"the log was begun with the bases {', '.join(base.name for base in policy.bases)}, without which its "
-            "pages cannot be decided: ask a running service that has them (`serve --base`)"
+            "pages cannot be decided: give each of them, with --base NAME=FOLDER"
         )
     return bases(log, policy)
 

@@ -473,6 +473,7 @@ class Service:
         first = begun_with(settings.connection, topics, log)
         require_group(topics, first, settings.group_id)  # its name is that of the transactions
         require_canonical(settings.connection, topics)
+        bases = self._mounted(first.policy, first.policy.space_id, stack)
         producer = self._producer(CANONICAL)
         stack.callback(producer.close)
         producer.open(stop)
@@ -483,7 +484,9 @@ class Service:
             return written_position(settings.connection, topics)
 
         written = look()
-        restored = restore_groups(local, log, first.log or "", written, stop=stop, progress=self._report_restore)
+        restored = restore_groups(
+            local, log, first.log or "", written, stop=stop, progress=self._report_restore, bases=bases
+        )
         if restored is None:
             return None
         self._report_restore(RestoreEvent(0, 0, 0.0, done=True))

@@ -16,6 +16,7 @@ from dedup_service.core.log_records import (
     RetractionRecord,
     Source,
     UnwrittenRecord,
+    first_offset,
     sequence_at,
 )
 from dedup_service.core.url import host_hash
@@ -43,7 +44,9 @@ class TimedLog(ListLog):
     """A `ListLog` whose messages have times, and which may be closed. Its end may be set, to grow later."""
 
     def __init__(self, records: Sequence[LogRecord], *, together: bool = False) -> None:
-        super().__init__(records, together=together)
+        begun = records[0]
+        based_on = begun.policy.based_on if isinstance(begun, PolicyRecord) else 0
+        super().__init__(records, together=together, first=first_offset(based_on))
         self.messages = [LoggedMessage(one.offset, one.value, 1000 * one.offset) for one in self.records]
         self.records = list(self.messages)  # type: ignore[arg-type]
 
@@ -51,15 +54,19 @@ class TimedLog(ListLog):
         """Nothing is open."""
 
 
-def with_policy(canonical: str) -> PolicyRecord:
-    """A record that changes the policy of canonical pages alone."""
-    begun = first()
-    return PolicyRecord(replace(begun.policy, canonical=canonical))
+def with_policy(canonical: str, begun: PolicyRecord | None = None) -> PolicyRecord:
+    """A record that changes the policy of canonical pages alone. begun: the first record of the log."""
+    return PolicyRecord(replace((begun or first()).policy, canonical=canonical))
 
 
-def generated_log(rng: random.Random, count: int) -> list[LogRecord]:
-    """A log of few stories at few URLs, some of them again, with what operators and the service add."""
-    log: list[LogRecord] = [first()]
+def generated_log(rng: random.Random, count: int, begun: PolicyRecord | None = None) -> list[LogRecord]:
+    """A log of few stories at few URLs, some of them again, with what operators and the service add.
+
+    begun: its first record.
+    """
+    begun = begun or first()
+    log: list[LogRecord] = [begun]
+    offset_0 = first_offset(begun.policy.based_on)
 
     def url() -> str:
         return f"http://{rng.choice('abc')}.example/{rng.randrange(12)}"
@@ -71,11 +78,11 @@ def generated_log(rng: random.Random, count: int) -> list[LogRecord]:
             case 2:
                 log.append(CorrectionRecord(url(), url(), rng.random() < 0.7, "said so"))
             case 3:
-                log.append(UnwrittenRecord((sequence_at(2 * rng.randrange(len(log))),), "refused"))
+                log.append(UnwrittenRecord((sequence_at(offset_0 + 2 * rng.randrange(len(log))),), "refused"))
             case 4:
                 log.append(RejectedRecord(Source("pages", 0, offset), "no page"))
             case 5:
-                log.append(with_policy(rng.choice(POLICIES)))
+                log.append(with_policy(rng.choice(POLICIES), begun))
             case 6:
                 log.append(page(rng.randrange(offset + 1), url(), 1))  # perhaps a delivery that the log has
             case _:
@@ -83,16 +90,16 @@ def generated_log(rng: random.Random, count: int) -> list[LogRecord]:
     return log
 
 
-def expected_choices(messages: Sequence[LoggedMessage]) -> dict[int, int]:
+def expected_choices(messages: Sequence[LoggedMessage], replica: Replica | None = None) -> dict[int, int]:
     """What the topic has after some messages, by `groups`: the page that stands for each group that is listed.
 
     Listed are groups with pages of several URLs, and those for which another page stands than the one that began them.
-    The own text of a host is what was known before the message of the page.
+    The own text of a host is what was known before the message of the page. replica: before the first record.
     """
     choices: dict[int, int] = {}
     shares: dict[int, float] = {}
     with group_spool(with_sentences=False) as spool:
-        groups = LogGroups(Replica(NamesInMemory()), spool)
+        groups = LogGroups(Replica(NamesInMemory()) if replica is None else replica, spool)
         for message in messages:
             records = numbered([message])  # type: ignore[list-item]
             host_text = groups.replica.host_text()

@@ -21,6 +21,7 @@ from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.url import canonicalise
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
+    SERVED_BASES,
     TARGET,
     connection_from,
     state_folder,
@@ -128,7 +129,7 @@ def _canonical(url: str) -> str:
 
 
 @click.command("corrections", epilog=EPILOG)
-@with_options(*TARGET)
+@with_options(*TARGET, SERVED_BASES)
 @click.option("--json", "as_json", is_flag=True, help="Print each correction as one line of JSON.")
 @click.option(
     "--export", metavar="FILE", help="Write the corrections in force to FILE as labelled pairs, for `evaluate`."

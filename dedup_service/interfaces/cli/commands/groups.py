@@ -11,7 +11,9 @@ from dedup_service.core.groups.grouping import MAX_MEMBERS
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.group_outputs import FORMATS, open_groups
 from dedup_service.interfaces.cli.support.options import (
+    SERVED_BASES,
     TARGET,
+    bases_from,
     connection_from,
     state_folder,
     topics_from,
@@ -32,7 +34,7 @@ class _StoppedError(Exception):
 
 
 @click.command("groups", epilog=EPILOG)
-@with_options(*TARGET)
+@with_options(*TARGET, SERVED_BASES)
 @click.option("--output", "-o", metavar="FILE|-", default="-", help="Where to write. [default: -, standard output]")
 @click.option(
     "--format",
@@ -77,7 +79,7 @@ def groups_command(**options: Any) -> int:
     is chosen. Of equal pages, the earliest is chosen. No policy changes a verdict.
 
     Pages are sorted in a temporary file (TMPDIR), about 1 KB a page. For a service, the whole log is read and decided
-    again, with the memory that its kept pages take.
+    again, with the memory that its kept pages take, and with the bases that it goes on from (--base).
     """
     policy = None if options["canonical"] is None else read_policy(options["canonical"])
     host = None if options["host"] is None else host_of(options["host"])
@@ -134,5 +136,5 @@ def _spool_state(folder: str, spool: GroupSpool, read: Progress) -> dict[str, in
 def _spool_log(options: dict[str, Any], spool: GroupSpool, read: Progress) -> dict[str, int]:
     from dedup_service.runtime.kafka.explain.log_members import spool_log
 
-    counts = spool_log(connection_from(options), topics_from(options), spool, read)
+    counts = spool_log(connection_from(options), topics_from(options), spool, read, bases_from(options))
     return {name: counts.get(name, 0) for name in ("rejected", "expired", "repeated", "unreadable")}

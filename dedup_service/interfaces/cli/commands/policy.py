@@ -114,8 +114,6 @@ def set_command(*, as_json: bool, **options: Any) -> int:
             "nothing to set: give --profile, --k, --channels, --mu, --keep, --action, --canonical or --base"
         )
     folder = state_folder(options)
-    if bases and folder is not None:
-        raise click.UsageError("--base is for a service's log: a state is begun with `filter --base`")
     if folder is None:
         if bases and canonical is not None:
             raise click.UsageError("--base begins a log: give --canonical in another command, once it has begun")

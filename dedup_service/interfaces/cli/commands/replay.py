@@ -16,9 +16,11 @@ from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
     MATCHING,
+    SERVED_BASES,
     SHARDS,
     SPACE,
     WORKERS,
+    bases_from,
     connection_from,
     preparer_from,
     rule_from,
@@ -66,7 +68,7 @@ MAX_BYTES = 32 << 20
     metavar="NAME",
     help=f"With --to-prefix: --group of the service that will run there. [default: {GROUP}]",
 )
-@with_options(*MATCHING, KEEP)
+@with_options(*MATCHING, KEEP, SERVED_BASES)
 @click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
@@ -81,7 +83,8 @@ def replay_command(**options: Any) -> int:
     Without options, the verdicts are those that were given. Another rule or action needs only the log.
     Another space (--scheme, --idf, …) needs `--from pages`; pages that have expired from that topic are
     left out and counted (exit code 3). Retractions and corrections apply at their places in the log. The
-    log is only read, and services continue.
+    log is only read, and services continue. A log that goes on from bases needs them all (--base), as they were;
+    new topics have them, too.
 
     With --to-prefix, new topics get a log and verdicts, with `--from pages` also the pages, as if a service
     had decided them so from the start. `serve --prefix` continues from there. An interrupted replay leaves
@@ -133,18 +136,18 @@ def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tu
     """
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
     from dedup_service.runtime.kafka.control.operator_records import require_begun, require_same_pages
-    from dedup_service.runtime.kafka.control.replay import LeftOut, refuse_bases, replayed_log
-    from dedup_service.runtime.kafka.state.page_names import temporary_page_names
+    from dedup_service.runtime.kafka.control.replay import LeftOut, replayed_log
+    from dedup_service.runtime.kafka.state.temporary_replica import temporary_replica
 
     connection, topics = connection_from(options), topics_from(options)
     requested, left_out = _replay_options(options), LeftOut()
     log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
     require_begun(connection, topics, log)
-    refuse_bases(log)
     if options["source"] == PAGES:
         require_same_pages(connection, topics, log)
-    replica = Replica(stack.enter_context(temporary_page_names()), shards=options["shards"])
-    requested, sink = _sink(options, requested, replica, stack)
+    given, space_id = bases_from(options), requested.space_id
+    reading = stack.enter_context(temporary_replica(log, given, space_id=space_id, shards=options["shards"]))
+    requested, sink = _sink(options, requested, reading.replica, log.first, stack)
     read = stack.enter_context(records_progress("replaying"))
     batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, left_out, read)
     if options["source"] == PAGES:
@@ -152,11 +155,12 @@ def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tu
     records = 0
     for batch in batches:
         sink.take(batch)
+        reading.step(len(batch))
         records += len(batch)
         if interrupt.stopped():
-            return records, replica, left_out
+            return records, reading.replica, left_out
     sink.finish()
-    return records, replica, left_out
+    return records, reading.replica, left_out
 
 
 def _replay_options(options: dict[str, Any]) -> "ReplayOptions":
@@ -186,9 +190,12 @@ def _from_pages(
 
 
 def _sink(
-    options: dict[str, Any], requested: "ReplayOptions", replica: Replica, stack: ExitStack
+    options: dict[str, Any], requested: "ReplayOptions", replica: Replica, first: int, stack: ExitStack
 ) -> "tuple[ReplayOptions, ReplaySink]":
-    """Return what the replay changes, and where it writes; new topics are marked as unfinished."""
+    """Return what the replay changes, and where it writes; new topics are marked as unfinished.
+
+    first: what the first message of the log is numbered.
+    """
     from dedup_service.runtime.kafka.control.replay import VerdictLines
 
     if options["to_prefix"] is None:
@@ -205,6 +212,6 @@ def _sink(
     stack.enter_context(closing(transactions)).open()
     require_empty(connection, topics)  # again: no other replay can write from here on
     log = uuid.uuid4().hex
-    sink = ReplayTopics(topics, log, transactions, replica)
+    sink = ReplayTopics(topics, log, transactions, replica, first=first)
     sink.begin()
     return replace(requested, log=log, binding=binding), sink

@@ -11,7 +11,7 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import SPACE, TARGET, space_from, with_options
+from dedup_service.interfaces.cli.support.options import SERVED_BASES, SPACE, TARGET, space_from, with_options
 from dedup_service.interfaces.cli.support.page_sources import page_source
 from dedup_service.runtime.readers import open_source
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -25,7 +25,7 @@ __all__ = ["why_command"]
 
 @click.command("why", epilog=EPILOG)
 @click.argument("url")
-@with_options(*TARGET)
+@with_options(*TARGET, SERVED_BASES)
 @click.option("--of", metavar="URL", help="Compare with this page instead of the original.")
 @click.option(
     "--neighbours",
@@ -48,7 +48,8 @@ def why_command(url: str, **options: Any) -> int:
     in --of, `#NUMBER` names a page by its sequence instead.
 
     For a service, the whole log is read; the texts come from the topic `pages`, as long as they are
-    retained there. A state folder has texts within its budget. Give expired texts with --page.
+    retained there, and those of its bases (--base) from the bases. A state folder has texts within its budget. Give
+    expired texts with --page.
     """
     from dedup_service.runtime.explain import Explainer, UnknownPageError
 

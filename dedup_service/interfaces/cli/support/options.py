@@ -219,8 +219,8 @@ SERVED_BASES = click.option(
     multiple=True,
     envvar="TWINSIEVE_LOG_BASES",
     show_envvar=True,
-    help="Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. An "
-    "empty log begins with these. [default: none]",
+    help="Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. "
+    "`serve` begins an empty log with these. [default: none]",
 )
 """Where the bases of a service's log are."""
 
@@ -379,12 +379,20 @@ def topics_from(options: Mapping[str, Any]) -> "Topics":
 def state_folder(options: Mapping[str, Any]) -> str | None:
     """Return the state folder that the options of TARGET name, or None if they name a broker.
 
-    Raises UsageError for both or neither. A broker that only the environment names yields to --state.
+    Raises UsageError for both or neither, and for a folder with bases of a service's log. What only the environment
+    names, a broker or bases, yields to --state.
     """
-    source = click.get_current_context().get_parameter_source("bootstrap")
-    broker_given = options["bootstrap"] and source is not click.core.ParameterSource.ENVIRONMENT
-    if options["state"] and broker_given:
+
+    def is_given(name: str) -> bool:
+        source = click.get_current_context().get_parameter_source(name)
+        return bool(options.get(name)) and source is not click.core.ParameterSource.ENVIRONMENT
+
+    if options["state"] and is_given("bootstrap"):
         raise click.UsageError("--bootstrap and --state name two logs: give one of them")
+    if options["state"] and is_given("bases"):
+        raise click.UsageError(
+            "--base is for a service's log: a state is begun with `filter --base`, and knows its bases"
+        )
     if not options["state"] and not options["bootstrap"]:
         raise click.UsageError("no log is named: give --bootstrap HOST:PORT, or --state DIR")
     folder: str | None = options["state"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dedup_service.interfaces.cli.support.options import connection_from, state_folder, topics_from
+from dedup_service.interfaces.cli.support.options import bases_from, connection_from, state_folder, topics_from
 
 if TYPE_CHECKING:
     from dedup_service.runtime.explain import PageSource
@@ -14,7 +14,10 @@ __all__ = ["page_source"]
 
 @contextmanager
 def page_source(options: Mapping[str, Any], wanted: Sequence[str | int]) -> "Iterator[PageSource]":
-    """Open the log that the options of TARGET name. wanted: URLs and sequences that will be looked up."""
+    """Open the log that the options of TARGET and SERVED_BASES name.
+
+    wanted: URLs and sequences that will be looked up.
+    """
     folder = state_folder(options)
     if folder is not None:
         from dedup_service.runtime.explain.journal_pages import state_pages
@@ -26,6 +29,6 @@ def page_source(options: Mapping[str, Any], wanted: Sequence[str | int]) -> "Ite
     from dedup_service.runtime.kafka.explain.replayed_log import ReplayedLog
 
     with records_progress("reading the log") as read:
-        log = ReplayedLog(connection_from(options), topics_from(options), wanted, read)
+        log = ReplayedLog(connection_from(options), topics_from(options), wanted, read, bases_from(options))
     with closing(log):
         yield log

@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from dedup_service.core.decision.replica import Replica
-from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
     LogRecord,
     PageRecord,
@@ -39,7 +38,6 @@ from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader, Progress
 from dedup_service.runtime.kafka.control.operator_records import BY, LogBinding
 from dedup_service.runtime.kafka.messages.headers import Headers
-from dedup_service.runtime.kafka.messages.log_head import read_head
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
@@ -53,7 +51,6 @@ __all__ = [
     "Replayed",
     "VerdictLines",
     "prepared_again",
-    "refuse_bases",
     "replayed_log",
 ]
 
@@ -190,17 +187,6 @@ class ReplaySink(Protocol):
     def finish(self) -> None:
         """Complete what was written, after the last batch."""
         ...
-
-
-def refuse_bases(log: LogConsumer) -> None:
-    """Raise StateError if the log has bases, without which its pages cannot be decided again."""
-    first = read_head(log, earlier=True).policy
-    if first is not None and first.policy.bases:
-        names = ", ".join(base.name for base in first.policy.bases)
-        raise StateError(
-            f"the log was begun with the bases {names}: such a log cannot be replayed. Give the input of the bases and "
-            "the new pages to `twinsieve filter`, or begin another log"
-        )
 
 
 def replayed_log(

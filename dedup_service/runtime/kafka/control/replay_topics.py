@@ -82,14 +82,18 @@ class NewSequences:
 class ReplayTopics:
     """A sink that fills `topics`, which must be empty: `begin`, then batches, then `finish`.
 
-    log: identity of the new log. All methods raise ReplayInterruptedError if a transaction is lost.
+    log: identity of the new log. first: what its first message is numbered: as that of the old one, since both have the
+    same bases. All methods raise ReplayInterruptedError if a transaction is lost.
     """
 
-    def __init__(self, topics: Topics, log: str, transactions: TransactionalProducer, replica: Replica) -> None:
+    def __init__(
+        self, topics: Topics, log: str, transactions: TransactionalProducer, replica: Replica, *, first: int = 0
+    ) -> None:
         self._topics = topics
         self._log = log
         self._transactions = transactions
         self._replica = replica
+        self._first = first
         self._sequences = NewSequences()
 
     def begin(self) -> None:
@@ -135,7 +139,7 @@ class ReplayTopics:
             messages += self._messages([item.record for item in run], headers)
         placed = self._commit([message for message, _ in messages])
         return [
-            sequence_at(offset, place)
+            sequence_at(self._first + offset, place)
             for (_, offset), (_, count) in zip(placed, messages, strict=True)
             for place in range(count)
         ]
@@ -164,7 +168,7 @@ class ReplayTopics:
         if unwritten:
             record = UnwrittenRecord(unwritten, "a topic does not take their size")
             ((_, offset),) = self._commit([log_message(self._topics.fingerprints, record)])
-            self._replica.apply(sequence_at(offset), record)
+            self._replica.apply(sequence_at(self._first + offset), record)
 
     def _with_new_sequences(self, item: Replayed) -> Replayed | None:
         """Return the record as the new log has to say it, None if all that it names was left out."""

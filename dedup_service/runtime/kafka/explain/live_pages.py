@@ -7,12 +7,9 @@ remembered here (`RecentDecisions`), since these are the ones that people ask ab
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
@@ -20,14 +17,13 @@ from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.url import url_hash
-from dedup_service.runtime.embedded.bases import BaseJournal
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.events import NullObserver, PageDecided
 from dedup_service.runtime.explain.correcting import CorrectionRequest, record_of
-from dedup_service.runtime.explain.journal_pages import JournalPages
 from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.operator_records import add_records
+from dedup_service.runtime.kafka.explain.base_pages import BasePages, live_entry
 from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, PastVerdicts
 from dedup_service.runtime.kafka.service import Service
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
@@ -95,10 +91,9 @@ class LivePages:
         if isinstance(reference, str):
             sequence = self._sequence_of(reference)
             return None if sequence is None else self.find(sequence)
-        if self._is_in_base(reference):
-            with self._in_base(reference) as (pages, own):
-                page = pages.find(own)
-            return None if page is None else replace(page, entry=replace(page.entry, sequence=reference), original=None)
+        of_base = self._of_base(reference)
+        if of_base is not None:
+            return of_base.find(reference)
         found = self._pages.at(reference)
         if found is None:
             return None
@@ -110,7 +105,7 @@ class LivePages:
 
     def judged(self, page: KnownPage) -> KnownPage:
         """Return `page` with its verdict, if the topic `verdicts` still has it; one of a base has that of the base."""
-        if self._is_in_base(page.sequence):
+        if self._of_base(page.sequence) is not None:
             return page
         verdict = self._verdicts.find(page.sequence, page.canonical_url, self._logged_ms.get(page.sequence, 0))
         recent = self._recent.find(page.url)
@@ -121,10 +116,8 @@ class LivePages:
 
     def text(self, page: KnownPage) -> str | None:
         """Return the main text of a page; None if the topic `pages`, or its base, no longer has it."""
-        if self._is_in_base(page.sequence):
-            with self._in_base(page.sequence) as (pages, own):
-                return pages.text(replace(page, entry=replace(page.entry, sequence=own)))
-        return self._pages.text(page.sequence)
+        of_base = self._of_base(page.sequence)
+        return self._pages.text(page.sequence) if of_base is None else of_base.text(page)
 
     def held(self) -> HeldEntries:
         """Return the entries that pages are compared with now."""
@@ -151,30 +144,17 @@ class LivePages:
         """Close the connections."""
         self._stack.close()
 
-    def _is_in_base(self, sequence: int) -> bool:
+    def _of_base(self, sequence: int) -> BasePages | None:
+        """Return the pages of the bases if one of them has the page at `sequence`."""
         bases = self._service.bases
-        return bases is not None and bases.folder_of(sequence) is not None
+        if bases is None:
+            return None
 
-    @contextmanager
-    def _in_base(self, sequence: int) -> Iterator[tuple[JournalPages, int]]:
-        """Yield the pages of the base that has a page, and its sequence there."""
-        bases = self._service.bases
-        found = None if bases is None else bases.folder_of(sequence)
-        if found is None:
-            raise QueryTimeoutError("the process has closed its bases; ask one that runs")
-        folder, own = found
-        with TemporaryDirectory() as scratch, closing(BaseJournal(folder, Path(scratch))) as journal:
-            database, own = journal.at(own)
-            yield (
-                JournalPages(
-                    lambda: nullcontext(database),
-                    journal.header,
-                    self.held,
-                    self.host_text,
-                    lambda _own: self._service.ask(partial(_live_entry, sequence)),
-                ),
-                own,
-            )
+        def entry(at: int) -> Entry | None:
+            return self._service.ask(lambda replica: live_entry(replica, at))
+
+        pages = BasePages(bases, self.held, self.host_text, entry)
+        return pages if pages.has(sequence) else None
 
     def _sequence_of(self, url: str) -> int | None:
         """Return the later of the kept visit of a URL and its latest recent visit."""
@@ -211,10 +191,6 @@ class LogCorrections:
         return others + [
             replace(added, in_force=added.record in active or (added.sequence or 0) > sequence) for added in self._added
         ]
-
-
-def _live_entry(sequence: int, replica: Replica) -> Entry | None:
-    return None if replica.candidates is None else replica.candidates.get(sequence)
 
 
 def _policy(replica: Replica) -> tuple[str, RuleInForce]:

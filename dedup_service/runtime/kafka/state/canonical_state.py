@@ -29,6 +29,7 @@ from dedup_service.runtime.kafka.messages.canonical import position_in
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, log_parts
 from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.kafka.state.restore import LogSource, page_name_reader, refuse_part, usable_snapshot
 from dedup_service.runtime.kafka.topics import Topics
 
@@ -85,10 +86,12 @@ def restore_groups(
     *,
     stop: threading.Event,
     progress: Callable[[RestoreEvent], None] = lambda _event: None,
+    bases: MountedBases | None = None,
 ) -> RestoredGroups | None:
     """Return table and replica as the folder has them, with `log` where they go on; None if `stop` was set.
 
-    log_id: identity of the log. written: up to where in the log the topic is right. Raises as `restore`.
+    log_id: identity of the log. written: up to where in the log the topic is right. bases: of the log. Raises as
+    `restore`.
     """
     end = log.end()
     stored = usable_snapshot(local, log, end, log_id, stop)
@@ -103,13 +106,13 @@ def restore_groups(
             _LOG.warning("%s is built again from the log: %s", path, reason)
         table, stored = _emptied(table, path, log_id), None
     try:
-        replica = _replica(local, log, log_id, stored, stop)
+        replica = _replica(local, log, log_id, stored, stop, bases)
     except UNUSABLE as error:
         if stored is None:
             raise
         local.pages.ignore(str(error))
         table, stored = _emptied(table, path, log_id), None
-        replica = _replica(local, log, log_id, stored, stop)
+        replica = _replica(local, log, log_id, stored, stop, bases)
     position = table.position.offset
     if position > end:
         raise StateError(
@@ -139,12 +142,21 @@ def _emptied(table: CanonicalTable, path: Path, log_id: str) -> CanonicalTable:
 
 
 def _replica(
-    local: LocalState, log: LogSource, log_id: str, stored: StoredSnapshot | None, stop: threading.Event
+    local: LocalState,
+    log: LogSource,
+    log_id: str,
+    stored: StoredSnapshot | None,
+    stop: threading.Event,
+    bases: MountedBases | None,
 ) -> Replica:
     """Return the replica that a snapshot has, one before the first record for None."""
-    local.pages.begin(stored)
-    state = None if stored is None else stored.state.replica
-    replica = Replica(local.names, state=state, entries=local.pages.entries)
+    local.pages.begin(stored, bases=bases)
+    replica = Replica(
+        local.names if bases is None else bases.names(local.names),
+        state=None if stored is None else stored.state.replica,
+        entries=local.pages.entries,
+        bases=None if bases is None else bases.begun,
+    )
     sequence = -1 if stored is None else stored.sequence
     local.names.begin(log_id, sequence, page_name_reader(log, stop, replica.holds))
     return replica

@@ -228,7 +228,7 @@ def require_bases(policy: Policy, given: Mapping[str, str]) -> None:
 
 def _mounted(base: LogBase, given: Mapping[str, str], download: Path, scratch: Path, space_id: str) -> Base:
     if base.name not in given:
-        raise BaseUnusableError(f"base {base.name}: not given; start with --base {base.name}=FOLDER")
+        raise BaseUnusableError(f"base {base.name}: not given; give it with --base {base.name}=FOLDER")
     place = given[base.name]
     try:
         if is_address(place) and not download.exists() and (found := remote_commit(place)) != base.commit:

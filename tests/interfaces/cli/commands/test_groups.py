@@ -136,6 +136,7 @@ def test_a_policy_that_does_not_work_is_refused(
         (["-o", "{state}/groups.jsonl", "--state", "{state}"], "state folder"),
         (["-o", "{state}/../nowhere/groups.parquet", "--state", "{state}"], "cannot write"),
         (["--host", "a b", "--state", "{state}"], "no host"),
+        (["--base", "corpus=x", "--state", "{state}"], "--base is for a service's log"),
     ],
 )
 def test_wrong_usage(cli: Cli, state: Path, arguments: list[str], shown: str) -> None:
@@ -143,6 +144,15 @@ def test_wrong_usage(cli: Cli, state: Path, arguments: list[str], shown: str) ->
     ran = cli("groups", *(argument.replace("{state}", str(state)) for argument in arguments))
     assert ran.code == 2
     assert shown in ran.err
+
+
+def test_bases_that_only_the_environment_names_yield_to_a_folder(
+    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a broker does: they are those of a service's log."""
+    monkeypatch.setenv("TWINSIEVE_LOG_BASES", "corpus=/srv/corpus")
+    monkeypatch.setenv("TWINSIEVE_BOOTSTRAP", "127.0.0.1:1")
+    assert cli("groups", "--state", state).code == 0
 
 
 def test_a_retracted_page_is_not_named(cli: Cli, state: Path, tmp_path: Path) -> None:

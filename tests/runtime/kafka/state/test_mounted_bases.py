@@ -166,7 +166,7 @@ def test_a_base_that_is_not_as_the_log_says_is_named(tmp_path: Path) -> None:
             MountedBases.open(expected.bases, places, tmp_path / BASES_FOLDER, SPACE_ID)
         return str(caught.value)
 
-    assert problem() == "base corpus: not given; start with --base corpus=FOLDER"
+    assert problem() == "base corpus: not given; give it with --base corpus=FOLDER"
     assert problem(corpus=tmp_path / "nowhere").startswith("base corpus: the base corpus is no folder")
     assert re.fullmatch(
         r"base corpus: state \S+ expected, \S+ found in \S+/other: it is another one", problem(corpus=other)

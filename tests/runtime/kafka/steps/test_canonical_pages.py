@@ -5,8 +5,8 @@ import logging
 import random
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,13 @@ from dedup_service.runtime.groups.canonical_table import BEGINNING, TablePositio
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.canonical import position_in
+from dedup_service.runtime.kafka.messages.log_head import read_head
 from dedup_service.runtime.kafka.state.canonical_state import CANONICAL_PAGES, CANONICAL_TABLE, restore_groups
 from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.mounted_bases import BASES_FOLDER, MountedBases
+from dedup_service.runtime.kafka.state.temporary_replica import temporary_replica
 from dedup_service.runtime.kafka.steps.canonical_pages import CanonicalStep
+from tests.runtime.embedded.prepared import SPACE_ID, prepared
 from tests.runtime.groups.canonical_logs import (
     LoggedMessage,
     TimedLog,
@@ -29,6 +33,7 @@ from tests.runtime.groups.canonical_logs import (
     with_policy,
 )
 from tests.runtime.kafka.state.list_log import first, page
+from tests.runtime.kafka.state.test_mounted_bases import first_with, made
 
 
 class _KilledError(BaseException):
@@ -77,13 +82,21 @@ class Topic:
 
 @contextmanager
 def running(
-    folder: Path, log: TimedLog, topic: Topic, *, snapshot_every: int = 40, stop: threading.Event | None = None
+    folder: Path,
+    log: TimedLog,
+    topic: Topic,
+    *,
+    snapshot_every: int = 40,
+    stop: threading.Event | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> Iterator[Callable[[int], CanonicalStep]]:
-    """Yield what takes so many turns of a step that goes on in the folder, until `stop` is set."""
+    """Yield what takes so many turns of a step that goes on in the folder, until `stop` is set. given: bases."""
     local = LocalState.open(folder, snapshot_every=snapshot_every, pages=CANONICAL_PAGES)
     end = stop or threading.Event()
-    with closing(local):
-        restored = restore_groups(local, log, "a-log", topic.written(), stop=end)
+    with ExitStack() as stack:
+        stack.enter_context(closing(local))
+        bases = None if given is None else mounted(log, given, folder, stack)
+        restored = restore_groups(local, log, "a-log", topic.written(), stop=end, bases=bases)
         assert restored is not None
         with closing(restored.table):
             step = CanonicalStep(
@@ -106,6 +119,14 @@ def running(
             yield turns
 
 
+def mounted(log: TimedLog, given: Mapping[str, str], folder: Path, stack: ExitStack) -> MountedBases:
+    """The bases of a log."""
+    begun = read_head(log).policy
+    assert begun is not None
+    bases = MountedBases.open(begun.policy.bases, given, folder / BASES_FOLDER, SPACE_ID)
+    return stack.enter_context(closing(bases))
+
+
 def logged_in(log: TimedLog, position: TablePosition) -> list[LoggedMessage]:
     """The messages of a log below a position."""
     return [message for message in log.messages if message.offset < position.offset]
@@ -119,25 +140,35 @@ def followed(tmp_path: Path, log: TimedLog) -> Topic:
     return topic
 
 
-def check(topic: Topic, log: TimedLog) -> None:
+def check(topic: Topic, log: TimedLog, given: Mapping[str, str] | None = None) -> None:
     """After each transaction that no sweep continues, the topic is what `groups` says of the log up to there."""
     for end in topic.transactions:
         position = position_in(topic.messages[end - 1].headers)
         assert position is not None
         if position.swept == TablePosition(0).swept:
-            assert topic.choices(end) == expected_choices(logged_in(log, position))
-    assert topic.choices() == expected_choices(log.messages)
+            with temporary_replica(log, given or {}) as reading:
+                assert topic.choices(end) == expected_choices(logged_in(log, position), reading.replica)
+    with temporary_replica(log, given or {}) as reading:
+        assert topic.choices() == expected_choices(log.messages, reading.replica)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "based"), [(0, False), (1, False), (2, False), (3, True)])
 def test_a_step_that_is_killed_anywhere_writes_each_change_once(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, based: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before and after the transaction, between two turns, with and without its folder."""
+    """Before and after the transaction, between two turns, with and without its folder, also of a log with bases.
+
+    A group that began in a base has the number of its page there, and its pages of the log.
+    """
     monkeypatch.setattr("dedup_service.runtime.kafka.steps.canonical_pages._GROUPS_AT_ONCE", 3)
     monkeypatch.setattr("dedup_service.runtime.kafka.steps.canonical_pages.MESSAGES_AT_ONCE", 3)
     rng = random.Random(seed)
-    log = TimedLog(generated_log(rng, 70), together=seed % 2 == 1)
+    given, begun = None, None
+    if based:
+        pages = [prepared(f"http://a.example/{number}", number, version=number % 3) for number in range(12)]
+        given = {name: str(made(tmp_path / name, pages[at::2])) for at, name in enumerate(("one", "two"))}
+        begun = first_with(given, tmp_path)
+    log = TimedLog(generated_log(rng, 70, begun), together=seed % 2 == 1)
     topic = Topic()
     kills = 0
 
@@ -153,7 +184,7 @@ def test_a_step_that_is_killed_anywhere_writes_each_change_once(
         if rng.random() < 0.1:
             (tmp_path / "state" / CANONICAL_TABLE).unlink(missing_ok=True)
         try:
-            with running(tmp_path / "state", log, topic) as turns:
+            with running(tmp_path / "state", log, topic, given=given) as turns:
                 turns(rng.randint(1, 12))
                 step = turns(0)
                 step._take_snapshot()
@@ -161,7 +192,9 @@ def test_a_step_that_is_killed_anywhere_writes_each_change_once(
         except _KilledError:
             kills += 1
     assert kills > 1
-    check(topic, log)
+    check(topic, log, given)
+    if begun is not None:
+        assert any(group <= begun.policy.based_on for group in topic.choices())
 
 
 def test_a_change_of_the_policy_is_gone_through_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
