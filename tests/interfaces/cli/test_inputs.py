@@ -374,3 +374,26 @@ def test_a_packed_output_without_lines_is_a_packed_file(
     assert cli("filter", lines, "--errors", errors).code == 0
     assert errors.stat().st_size > 0
     assert unpacked(errors.read_bytes()) == b""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pairs", "pages.jsonl", "pairs.jsonl", "-o", "nowhere/o.jsonl", "--errors", "earlier.jsonl"],
+        ["idf", "build", "pages.jsonl", "-o", "nowhere/o.tsv", "--errors", "earlier.jsonl"],
+        ["groups", "--state", "state", "-o", "nowhere/o.jsonl"],
+        ["corrections", "--state", "state", "--export", "earlier.jsonl", "--pages", "nowhere/o.jsonl"],
+        ["backfill", "pages.jsonl", "--bootstrap", "localhost:1", "--errors", "nowhere/o.jsonl"],
+    ],
+)
+def test_an_output_in_no_folder_is_refused_before_anything_is_read(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Whatever the command would write; another output stays as it was."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "earlier.jsonl").write_text("earlier\n", encoding="utf-8")
+    write_lines(tmp_path / "pages.jsonl", [page(1)])
+    assert cli("filter", "pages.jsonl", "--state", "state", "-q").code == 0
+    ran = cli(*command)
+    assert (ran.code, "there is no such folder" in ran.err) == (2, True), ran.err
+    assert (tmp_path / "earlier.jsonl").read_text() == "earlier\n"

@@ -26,7 +26,7 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct
+from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import PreparedBatch, prepared_batches
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
@@ -116,6 +116,7 @@ def backfill_command(sources: tuple[str, ...], **options: Any) -> int:
     names = expanded(sources)
     for name in names:
         check_distinct(**{"--errors": options["errors"], "FILE": None if name == "-" else name})
+    check_writable(**{"--errors": options["errors"]})
     started, counts = time.monotonic(), _Counts()
     with Interrupt() as interrupt:
         _run(names, options, counts, interrupt)
