@@ -7,8 +7,7 @@ only `Stay` keeps it open.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedWriter
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 from scrapy import signals
@@ -22,7 +21,7 @@ __all__ = ["Connect", "Stay", "progress", "verdict_lines"]
 Connect = Callable[[Crawler], None]
 
 
-def verdict_lines(target: BufferedWriter) -> Connect:
+def verdict_lines(target: BinaryIO) -> Connect:
     """Write every verdict to `target` as a line of JSON, in order."""
     encode = msgspec.json.Encoder().encode
 

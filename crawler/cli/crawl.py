@@ -71,7 +71,11 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     help="Write the kept pages to FILE (.jsonl, .json, .csv or .xml; also .gz). "
     "[default: -, standard output; none with --bootstrap]",
 )
-@click.option("--verdicts", metavar="FILE", help="Write every verdict as one line of JSON, whatever the action.")
+@click.option(
+    "--verdicts",
+    metavar="FILE",
+    help="Write every verdict as one line of JSON, whatever the action (also .gz or .zst).",
+)
 @click.option(
     "--state", metavar="DIR", help="Keep the state in this folder between crawls. [default: JOBDIR, or in memory]"
 )
@@ -146,6 +150,7 @@ def crawl_command(
     """
     from crawler.running import project_settings, run_site
     from crawler.watching import progress, verdict_lines
+    from dedup_service.runtime.readers.packed import created
 
     publishes = names_a_broker(broker)
     if publishes:
@@ -181,7 +186,7 @@ def crawl_command(
     with ExitStack() as stack:
         observers = [stack.enter_context(progress())]
         if verdicts:
-            observers.append(verdict_lines(stack.enter_context(open(verdicts, "wb"))))  # noqa: PTH123
+            observers.append(verdict_lines(stack.enter_context(created(verdicts))))
         outcome = run_site(settings, arguments, observers)
     summarise = published_of if settings.get("TWINSIEVE_KAFKA_BOOTSTRAP") else summary_of
     print_report(summarise(outcome.stats, outcome.seconds), as_json=as_json)

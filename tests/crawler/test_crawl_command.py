@@ -1,5 +1,6 @@
 """`twinsieve crawl` as a process: its outputs and exit codes."""
 
+import gzip
 import signal
 import subprocess
 from collections import Counter
@@ -96,9 +97,9 @@ def test_a_profile_file_decides(tmp_path: Path) -> None:
     profile = '[candidates]\nkeys = true\n[[match]]\nname = "ours"\njaccard = 0.5\n'
     (tmp_path / "ours.toml").write_text(profile, encoding="utf-8")
     with serve(PAGES) as server:
-        done = run("crawl", server.url, *FAST, "--profile", "ours.toml", "--verdicts", "v.jsonl", cwd=tmp_path)
+        done = run("crawl", server.url, *FAST, "--profile", "ours.toml", "--verdicts", "v.jsonl.gz", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    verdicts = json_lines((tmp_path / "v.jsonl").read_text("utf-8"))
+    verdicts = json_lines(gzip.decompress((tmp_path / "v.jsonl.gz").read_bytes()).decode())
     assert {verdict["reason"] for verdict in verdicts if verdict["verdict"] == "duplicate"} == {"ours", "same text"}
 
 

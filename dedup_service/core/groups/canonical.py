@@ -116,12 +116,21 @@ def canonical_policy(text: str) -> CanonicalPolicy:
     raise ConfigurationError(f"{text!r} is no policy of canonical pages: give one of {POLICIES}, or MODULE:FUNCTION")
 
 
+MAX_POLICY_BYTES = 1 << 16
+"""Of the policy of a log: some 3,000 hosts. Each message of the topic `canonical` has it, beside names of pages."""
+
+
 def policy_of_log(text: str) -> CanonicalPolicy:
     """Return the policy that a log may have; ConfigurationError for any other, such as a function of the user's.
 
     >>> policy_of_log("longest").text
     'longest'
     """
+    if (size := len(text.encode("utf-8", "replace"))) > MAX_POLICY_BYTES:
+        raise ConfigurationError(
+            f"the policy of canonical pages has {size:,} bytes; a log takes {MAX_POLICY_BYTES:,}, since each message "
+            "about a group has it: name fewer hosts"
+        )
     try:
         return canonical_policy(text)
     except ConfigurationError as error:
@@ -156,7 +165,13 @@ def is_on_host(member: GroupMember, host: str) -> bool:
 
 
 def _preferring(hosts: list[str]) -> CanonicalPolicy:
+    places = {host: place for place, host in reversed([*enumerate(hosts)])}  # of one that is named twice, the first
+
     def place(member: GroupMember) -> int:
-        return next((place for place, host in enumerate(hosts) if is_on_host(member, host)), len(hosts))
+        above, best = member.host, len(hosts)  # a log may name thousands: those that a page may be on are looked up
+        while above:
+            best = min(best, places.get(above, best))
+            above = above.partition(".")[2]
+        return best
 
     return CanonicalPolicy(f"hosts:{','.join(hosts)}", place)

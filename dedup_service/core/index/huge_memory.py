@@ -22,15 +22,21 @@ def huge_memory(pages: int) -> npt.NDArray[np.uint8]:
     """Return zeroed memory of so many huge pages: uint8[pages * HUGE_PAGE], whose address is a multiple of HUGE_PAGE.
 
     It is provided when it is first written to, a huge page at a time. What lies around it, less than a huge page, is
-    address space alone.
+    address space alone. MemoryError if there is none.
     """
     size = pages * HUGE_PAGE
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        mapped = mmap.mmap(-1, size + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        with suppress(OSError):  # of a system that was built without huge pages
-            mapped.madvise(mmap.MADV_HUGEPAGE)
-        memory = np.frombuffer(mapped, np.uint8)
-    else:
-        memory = np.zeros(size + HUGE_PAGE, np.uint8)
+    mapped = _mapped(size + HUGE_PAGE) if hasattr(mmap, "MADV_HUGEPAGE") else None
+    memory = np.zeros(size + HUGE_PAGE, np.uint8) if mapped is None else np.frombuffer(mapped, np.uint8)
     first = -memory.ctypes.data % HUGE_PAGE
     return memory[first : first + size]
+
+
+def _mapped(size: int) -> mmap.mmap | None:
+    """Return memory of so many bytes for which huge pages are wanted; None if the system maps no more for a process."""
+    try:
+        mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:  # numpy may still have some, and raises MemoryError, not what stands for a disk or a broker
+        return None
+    with suppress(OSError):  # of a system that was built without huge pages
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    return mapped

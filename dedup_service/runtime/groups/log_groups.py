@@ -44,7 +44,8 @@ class LogGroups:
                     self.spool.retract(record.url, sequence)
                 elif isinstance(record, UnwrittenRecord):
                     for unwritten in record.sequences:
-                        self.spool.remove(unwritten, Removal.UNWRITTEN)
+                        if unwritten < sequence:  # as the replica does: none can say so of a page that comes later
+                            self.spool.remove(unwritten, Removal.UNWRITTEN)
 
     def _before(self, record: LogRecord) -> None:
         """Note which entry a correction removes, while it is there."""

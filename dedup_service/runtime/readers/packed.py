@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 import zstandard
 
-__all__ = ["PACKINGS", "READ_BYTES", "unpacked"]
+__all__ = ["PACKINGS", "READ_BYTES", "created", "unpacked"]
 
 PACKINGS = (".gz", ".zst")
 
@@ -31,6 +31,15 @@ def unpacked(stream: BinaryIO, name: str) -> BinaryIO:
     if name.endswith(".gz"):
         return cast("BinaryIO", gzip.GzipFile(fileobj=stream))
     return cast("BinaryIO", io.BufferedReader(_ZstdFile(stream), 1 << 20))
+
+
+def created(name: str) -> BinaryIO:
+    """Create a file, or empty it, and return what packs what is written to it if its name says so."""
+    if name.endswith(".gz"):
+        return cast("BinaryIO", gzip.open(name, "wb"))
+    if name.endswith(".zst"):
+        return cast("BinaryIO", zstandard.open(name, "wb"))
+    return open(name, "wb")  # noqa: PTH123 - as the others
 
 
 class _ZstdFile(io.RawIOBase):

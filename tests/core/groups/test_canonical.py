@@ -5,7 +5,7 @@ import random
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.groups import CanonicalPolicy, GroupMember, Removal, canonical_policy
+from dedup_service.core.groups import CanonicalPolicy, GroupMember, Removal, canonical_policy, policy_of_log
 from dedup_service.core.groups.canonical import host_of, is_on_host
 from dedup_service.core.verdict import VerdictKind
 
@@ -106,3 +106,24 @@ def test_hosts_are_compared_as_canonical_urls_have_them() -> None:
     assert not is_on_host(member(1, "https://a.example:8080/1"), "a.example")
     assert not is_on_host(member(1, "nothing"), "a.example")
     assert not is_on_host(member(1, "https://[broken/"), "a.example")
+
+
+def test_a_policy_that_leaves_a_message_no_room_is_refused() -> None:
+    """Each message about a group names it; `groups` alone takes any number of hosts."""
+    hosts = ",".join(f"h{number}.example" for number in range(8000))
+    assert canonical_policy(f"hosts:{hosts}").place(member(1)) is not None
+    with pytest.raises(ConfigurationError, match="name fewer hosts"):
+        policy_of_log(f"hosts:{hosts}")
+    assert policy_of_log(f"hosts:{hosts[:30_000].rpartition(',')[0]}").text.startswith("hosts:h0.example")
+
+
+def test_the_first_host_that_a_page_is_on_counts() -> None:
+    """Of any hosts, some below others and some named twice, whatever the host of the page."""
+    rng = random.Random(3)
+    names = ["a.example", "b.a.example", "c.b.a.example", "ba.example", "example", "a.example:8080", "[::1]", "1.2.3.4"]
+    for _ in range(200):
+        hosts = rng.choices(names, k=rng.randint(1, 6))
+        on = {name: member(1, f"http://{rng.choice(['', 'x.', 'x.y.'])}{name}/1") for name in names}
+        for page in [*on.values(), member(1, "nothing")]:
+            expected = next((place for place, host in enumerate(hosts) if is_on_host(page, host)), len(hosts))
+            assert canonical_policy(f"hosts:{','.join(hosts)}").key(page) == expected

@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+import resource
 
 import numpy as np
 import pytest
@@ -47,3 +48,14 @@ def test_a_system_without_huge_pages_gives_memory_all_the_same(advice: str, monk
     assert memory.ctypes.data % HUGE_PAGE == 0
     assert not memory.any()
     memory[:] = 1
+
+
+def test_memory_that_the_system_does_not_give_is_a_memory_error() -> None:
+    """As of any array: an OSError would be taken for one of a disk."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 33, limit[1]))
+    try:
+        with pytest.raises(MemoryError):
+            huge_memory(1 << 13)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)

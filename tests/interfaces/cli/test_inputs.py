@@ -331,6 +331,10 @@ def test_a_name_with_the_characters_of_a_pattern_is_a_name(cli: Cli, tmp_path: P
         ["-o", "verdicts.jsonl", "--kept", "kept"],
         ["-o", "nowhere/verdicts.jsonl", "--kept", "kept.jsonl"],
         ["-o", "verdicts.jsonl", "--kept", "kept.jsonl", "--errors", "nowhere/errors.jsonl"],
+        ["-o", "verdicts.jsonl", "--kept", "kept.jsonl", "--errors", "folder"],
+        ["-o", "verdicts.jsonl", "--kept", "kept.jsonl", "--errors", "pages.jsonl/errors.jsonl"],
+        ["-o", "verdicts.jsonl", "--kept", "kept.jsonl", "--errors", "link"],
+        ["-o", "verdicts.jsonl", "--kept", "kept.jsonl", "--errors", "e" * 300],
     ],
 )
 def test_a_refused_run_leaves_the_outputs_of_an_earlier_one(
@@ -339,7 +343,9 @@ def test_a_refused_run_leaves_the_outputs_of_an_earlier_one(
     """One output that cannot be written empties no other."""
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "pages.jsonl", [page(1)])
-    (tmp_path / "site").mkdir()
+    for folder in ("site", "folder"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "errors.jsonl")
     for name in ("verdicts.jsonl", "kept.jsonl"):
         (tmp_path / name).write_text("earlier\n", encoding="utf-8")
     ran = cli("filter", "pages.jsonl", "site", *options)
@@ -357,3 +363,37 @@ def test_outputs_are_packed_as_their_names_say(
     for verdicts, errors in (plain, packed):
         assert cli("filter", lines, "-o", verdicts, "--errors", errors).code == 3
     assert [unpacked(file.read_bytes()) for file in packed] == [file.read_bytes() for file in plain]
+
+
+@pytest.mark.parametrize(("ending", "unpacked"), [("gz", gzip.decompress), ("zst", unpacked_frames)])
+def test_a_packed_output_without_lines_is_a_packed_file(
+    cli: Cli, tmp_path: Path, ending: str, unpacked: Callable[[bytes], bytes]
+) -> None:
+    """What unpacks files takes the one of bad records, too, of which there are none."""
+    lines, errors = write_lines(tmp_path / "pages.jsonl", [page(1)]), tmp_path / f"errors.jsonl.{ending}"
+    assert cli("filter", lines, "--errors", errors).code == 0
+    assert errors.stat().st_size > 0
+    assert unpacked(errors.read_bytes()) == b""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pairs", "pages.jsonl", "pairs.jsonl", "-o", "nowhere/o.jsonl", "--errors", "earlier.jsonl"],
+        ["idf", "build", "pages.jsonl", "-o", "nowhere/o.tsv", "--errors", "earlier.jsonl"],
+        ["groups", "--state", "state", "-o", "nowhere/o.jsonl"],
+        ["corrections", "--state", "state", "--export", "earlier.jsonl", "--pages", "nowhere/o.jsonl"],
+        ["backfill", "pages.jsonl", "--bootstrap", "localhost:1", "--errors", "nowhere/o.jsonl"],
+    ],
+)
+def test_an_output_in_no_folder_is_refused_before_anything_is_read(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Whatever the command would write; another output stays as it was."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "earlier.jsonl").write_text("earlier\n", encoding="utf-8")
+    write_lines(tmp_path / "pages.jsonl", [page(1)])
+    assert cli("filter", "pages.jsonl", "--state", "state", "-q").code == 0
+    ran = cli(*command)
+    assert (ran.code, "there is no such folder" in ran.err) == (2, True), ran.err
+    assert (tmp_path / "earlier.jsonl").read_text() == "earlier\n"

@@ -155,3 +155,9 @@ def test_no_record_that_people_add_changes_another_group() -> None:
         for text in ("earliest", "longest", "complete", "hosts:a.example")
     }
     assert all(urls == ["http://a.example/2"] for urls in chosen.values())
+
+
+def test_a_page_that_comes_later_cannot_have_been_unwritten() -> None:
+    """It stands for its group, as the replica keeps it."""
+    log: list[LogRecord] = [policy(), UnwrittenRecord((2,), "refused"), page(0, 1, 1)]
+    assert members_of(log, random.Random(1))[2][1].removed is None

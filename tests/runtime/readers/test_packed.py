@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.runtime.readers import Record, open_source
-from dedup_service.runtime.readers.packed import unpacked
+from dedup_service.runtime.readers.packed import created, unpacked
 from dedup_service.runtime.readers.record import BrokenInput
 
 
@@ -25,6 +25,20 @@ def test_frames_are_one_stream(parts: list[bytes], size: int) -> None:
     stream = unpacked(io.BytesIO(packed), "a.jsonl.zst")
     found = b"".join(iter(lambda: stream.read(size), b""))
     assert found == b"".join(parts)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("lines", [(), (b"one\n", b"two\n")])
+def test_what_is_created_is_packed_as_its_name_says(tmp_path: Path, ending: str, lines: tuple[bytes, ...]) -> None:
+    """It can be read, whatever was there before, and also if nothing is written."""
+    path = tmp_path / f"lines{ending}"
+    path.write_bytes(b"earlier\n")
+    with created(str(path)) as file:
+        for line in lines:
+            file.write(line)
+    with path.open("rb") as stream:
+        assert unpacked(stream, path.name).read() == b"".join(lines)
+    assert ending == "" or path.stat().st_size > 0
 
 
 def test_a_frame_of_unknown_length_and_a_large_window_is_read(tmp_path: Path) -> None:

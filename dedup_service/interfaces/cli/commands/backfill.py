@@ -26,7 +26,7 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct
+from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import PreparedBatch, prepared_batches
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
@@ -116,6 +116,7 @@ def backfill_command(sources: tuple[str, ...], **options: Any) -> int:
     names = expanded(sources)
     for name in names:
         check_distinct(**{"--errors": options["errors"], "FILE": None if name == "-" else name})
+    check_writable(**{"--errors": options["errors"]})
     started, counts = time.monotonic(), _Counts()
     with Interrupt() as interrupt:
         _run(names, options, counts, interrupt)
@@ -188,10 +189,15 @@ class _Files:
             self._names[only] = _file_name(names[0])
         self._only, self._backfill, self._counts, self._advance = only, backfill, counts, advance
         self._read = {self._names[name]: mark.number for name, mark in marks.items()}
-        counts.already += sum(self._read.values())
+        self._unchecked = {file for file in self._names.values() if backfill.done(file)}
+        for known in (backfill.files[file] for file in self._read):
+            counts.already += known.pages + known.bad - 1  # the last one is read again
 
     def left(self, records: Iterable[Record | None], interrupt: Interrupt) -> Iterator[Record | None]:
-        """Yield the records that are not done, until a signal; the last one that is has to be the one that it was."""
+        """Yield the records that are not done, until a signal; the last one that is has to be the one that it was.
+
+        Raises FileChangedError if it is another one, or is not there before the next one.
+        """
         from dedup_service.runtime.kafka.backfill.progress import digest_of
 
         for record in records:
@@ -201,11 +207,15 @@ class _Files:
             file = self._file(record)
             done = self._backfill.done(file)
             self._read[file] = record.number
-            if record.number > done or _is_broken(record):
+            if _is_broken(record):
                 yield record
                 continue
-            if record.number == done:
-                self._backfill.check(file, digest_of(record.identity))
+            if record.number >= done and file in self._unchecked:
+                self._backfill.check(file, digest_of(record.identity) if record.number == done else None)
+                self._unchecked.remove(file)
+            if record.number > done:
+                yield record
+                continue
             if interrupt.stopped():
                 return
             self._counts.already += 1

@@ -347,7 +347,8 @@ def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     if options["revisits"]:
         outputs["--revisits"] = index_name(options["kept"])
     check_local(**outputs)
-    check_writable(**{"--output": options["output"], "--errors": options["errors"]})
+    archive = options["kept"] if options["revisits"] else None
+    check_writable(**{"--output": options["output"], "--errors": options["errors"], "--kept": archive})
     folders = [base for base in map(on_this_machine, options["bases"]) if not is_address(base)]
     for folder in (options["state"], *folders):
         check_outside(folder, **outputs)

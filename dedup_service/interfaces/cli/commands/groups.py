@@ -19,7 +19,7 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import check_outside
+from dedup_service.interfaces.cli.support.outputs import check_outside, check_writable
 from dedup_service.interfaces.cli.support.progress import records_progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.groups.group_values import group_values
@@ -85,6 +85,7 @@ def groups_command(**options: Any) -> int:
     host = None if options["host"] is None else host_of(options["host"])
     folder = state_folder(options)
     check_outside(folder, **{"--output": options["output"]})
+    check_writable(**{"--output": options["output"]})
     with Interrupt() as interrupt, group_spool(with_sentences=policy is None or policy.asks_host_text) as spool:
         try:
             facts = _spool(folder, options, spool, interrupt)

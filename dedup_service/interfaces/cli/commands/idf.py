@@ -10,7 +10,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.idf import build_idf
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import SPACE, WORKERS, preparer_from, space_from, with_options
-from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputError, check_distinct
+from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputError, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.resources import build_fingerprinter
 
@@ -48,6 +48,7 @@ def build_command(pages: str, output: str, min_pages: int, errors: str | None, *
     with `--idf` of other commands; fingerprints with another table belong to another space.
     """
     check_distinct(**{"PAGES": pages, "--output": output, "--errors": errors})
+    check_writable(**{"--output": output, "--errors": errors})
     space = space_from(options)
     fingerprinter = build_fingerprinter(space)
     bad = BadRecords("standard input" if pages == "-" else pages, errors)

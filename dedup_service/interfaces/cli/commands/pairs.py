@@ -29,7 +29,7 @@ from dedup_service.interfaces.cli.support.options import (
     space_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct
+from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.readers import Record, open_source
@@ -113,6 +113,7 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     a score from 0 to 1. The pages that PAIRS names are held in memory, without their texts.
     """
     check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"], "--errors": options["errors"]})
+    check_writable(**{"--output": options["output"], "--errors": options["errors"]})
     space = space_from(options)
     rule = rule_from(options) or rule_for()
     decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -73,7 +74,13 @@ class OutputFile:
 
     def close(self) -> None:
         """Close the file; standard output stays open."""
-        if self._owned:
+        if not self._owned:
+            return
+        try:
+            if self._pack is not None and self._regular and not os.fstat(self._descriptor).st_size:
+                with suppress(OSError):  # a disk without room: nothing is missing in the file
+                    os.write(self._descriptor, self._pack(b""))  # no bytes are no packed file: `gzip -t` refuses them
+        finally:
             os.close(self._descriptor)
 
     def write(self, chunks: Sequence[bytes]) -> None:
@@ -211,11 +218,24 @@ def check_writable(**names: str | None) -> None:
     for option, name in names.items():
         if name is None or name == "-":
             continue
-        path = Path(name)
-        asked = path if path.exists() else path.parent
-        if not os.access(asked, os.W_OK):
-            why = "no permission to write" if asked.exists() else "there is no such folder"
+        try:
+            asked, why = _unwritable(Path(name))
+        except (OSError, RuntimeError) as error:  # a name that is too long, links in a circle
+            asked, why = Path(name), getattr(error, "strerror", None) or str(error)
+        if why:
             raise ConfigurationError(f"cannot write {option} {name!r}: {asked}: {why}")
+
+
+def _unwritable(path: Path) -> tuple[Path, str]:
+    """Return why a file cannot be written, "" if it can, and the file or folder that is in the way."""
+    if path.is_dir():
+        return path, "is a folder"
+    if path.exists():  # also a pipe behind a link, as /dev/stdout
+        return path, "" if os.access(path, os.W_OK) else "no permission to write"
+    folder = path.resolve().parent  # of a link to a file that is not there yet, that of the file
+    if not folder.is_dir():
+        return folder, "there is no such folder"
+    return folder, "" if os.access(folder, os.W_OK | os.X_OK) else "no permission to write"
 
 
 def check_outside(state: str | None, **names: str | None) -> None:

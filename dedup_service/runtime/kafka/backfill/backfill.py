@@ -173,13 +173,14 @@ class Backfill:
         known = self._progress.files.get(file)
         return None if known is None or known.begins is None else Mark(known.records - 1, known.begins)
 
-    def check(self, file: str, digest: str) -> None:
-        """Raise FileChangedError unless the last record of a file that is done has this digest."""
+    def check(self, file: str, digest: str | None) -> None:
+        """Raise FileChangedError unless the last record of a file that is done has this digest. None: it is gone."""
         known = self._progress.files[file]
-        if known.last not in {"", digest}:
+        if digest is None or known.last not in {"", digest}:
             raise FileChangedError(
-                f"{file}: record {known.records}, with which the backfill {self._name!r} ended, is another one now: "
-                "the file has changed. Give another --name for the new file; pages that are known are then `unchanged`"
+                f"{file}: record {known.records}, with which the backfill {self._name!r} ended, is another one now, or "
+                "none: the file has changed. Give another --name for the new file; pages that are known are then "
+                "`unchanged`"
             )
 
     def append(self, items: Sequence[BackfillItem], stop: threading.Event) -> Appended | None:

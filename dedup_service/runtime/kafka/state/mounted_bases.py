@@ -237,7 +237,7 @@ def _mounted(base: LogBase, given: Mapping[str, str], download: Path, scratch: P
     except BaseUnusableError:
         raise
     except (ConfigurationError, StateError, AddressUnreachableError) as error:
-        raise BaseUnusableError(f"base {base.name}: {error}") from error
+        raise BaseUnusableError(f"base {base.name}: {error} (given here: {place})") from error
 
 
 def _opened(name: str, place: str, download: Path, scratch: Path, space_id: str | None) -> Base:

@@ -1,9 +1,23 @@
-"""`backfill` refuses what it cannot do before it asks a broker."""
+"""`backfill` refuses what it cannot do before it asks a broker, and reads on where it was."""
 
+import gzip
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from dedup_service.interfaces.cli.commands.backfill import _Counts, _Files
+from dedup_service.interfaces.cli.support.stop_signals import Interrupt
+from dedup_service.runtime.kafka.backfill.backfill import (
+    Backfill,
+    BackfillItem,
+    BackfillOutputs,
+    FileChangedError,
+)
+from dedup_service.runtime.kafka.backfill.progress import digest_of
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.readers import Record, open_sources
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
@@ -27,3 +41,71 @@ def test_what_cannot_be_done_is_refused(cli: Cli, tmp_path: Path, arguments: tup
     ran = cli("backfill", *(argument.format(file=file) for argument in arguments))
     assert (ran.code, says in ran.err) == (2, True), ran.err
     assert file.read_bytes() == before
+
+
+def records_of(file: Path) -> list[Record]:
+    """Return the records of a file."""
+    with open_sources([str(file)]) as source:
+        return [record for record in source.records if record is not None]
+
+
+def after(file: Path, done: Sequence[Record]) -> Backfill:
+    """Return a backfill that has written these records of a file, all of them bad."""
+    backfill = Backfill(Connection("nowhere:1"), Topics(), "a", BackfillOutputs.NONE, "space")
+    for record in done:
+        ends = int(record.mark.position)
+        item = BackfillItem(str(file), record.number, digest_of(record.identity), None, ends=ends)
+        backfill._progress.note(backfill._files_after([item])[str(file)])
+    return backfill
+
+
+def read_on(file: Path, backfill: Backfill) -> tuple[list[bytes], int]:
+    """Return the records that are left of a file, and how many the command says were done before."""
+    mark, counts = backfill.mark(str(file)), _Counts()
+    marks = {} if mark is None else {str(file): mark}
+    with Interrupt() as interrupt, open_sources([str(file)], after=marks) as source:
+        files = _Files([str(file)], source.name, backfill, counts, lambda _: None, marks, published=False)
+        return [record.raw for record in files.left(source.records, interrupt) if record is not None], counts.already
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "warc"])
+def test_records_are_counted_once_wherever_reading_begins(tmp_path: Path, ending: str) -> None:
+    """Those that are done, and those that are left; blank lines are no records."""
+    file = tmp_path / f"pages.{ending}"
+    file.write_bytes(b"{}\n\n{}\n{}\n\n{}\n" if ending == "jsonl" else archive(b"one", b"two", b"three", b"four"))
+    records = records_of(file)
+    assert len(records) == 4
+    for done in range(5):
+        left = [record.raw for record in records[done:]]
+        assert read_on(file, after(file, records[:done])) == (left, done)
+
+
+def test_another_archive_in_the_place_of_one_is_not_read_on(tmp_path: Path) -> None:
+    """Also if no record begins where the last one began that is done: the next one would be taken for a new one."""
+    file = tmp_path / "pages.warc.gz"
+    file.write_bytes(b"".join(gzip.compress(archive(body)) for body in (b"one", b"two", b"three", b"four")))
+    backfill = after(file, records_of(file)[:2])
+    file.write_bytes(b"".join(gzip.compress(archive(b"another %d" % number * 5)) for number in range(9)))
+    with pytest.raises(FileChangedError, match="the file has changed"):
+        read_on(file, backfill)
+
+
+def test_a_line_that_is_blank_now_is_a_change(tmp_path: Path) -> None:
+    """The line with which the backfill ended is not there."""
+    file = tmp_path / "pages.jsonl"
+    file.write_bytes(b"{}\n[]\n{}\n")
+    backfill = after(file, records_of(file)[:2])
+    file.write_bytes(b"{}\n  \n{}\n")
+    with pytest.raises(FileChangedError, match="the file has changed"):
+        read_on(file, backfill)
+
+
+def archive(*bodies: bytes) -> bytes:
+    """Return a WARC file of responses."""
+    return b"".join(
+        b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/%d\r\n"
+        b"WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-%012d>\r\nWARC-Date: 2024-01-01T00:00:00Z\r\n"
+        b"Content-Type: application/http; msgtype=response\r\nContent-Length: %d\r\n\r\n%b\r\n\r\n"
+        % (number, number, len(response), response)
+        for number, response in enumerate(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + one for one in bodies)
+    )

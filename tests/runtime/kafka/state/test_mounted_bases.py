@@ -167,7 +167,9 @@ def test_a_base_that_is_not_as_the_log_says_is_named(tmp_path: Path) -> None:
         return str(caught.value)
 
     assert problem() == "base corpus: not given; give it with --base corpus=FOLDER"
-    assert problem(corpus=tmp_path / "nowhere").startswith("base corpus: the base corpus is no folder")
+    lost = problem(corpus=tmp_path / "nowhere")
+    assert lost.startswith("base corpus: the base corpus is no folder")
+    assert lost.endswith(f"(given here: {tmp_path / 'nowhere'})")
     assert re.fullmatch(
         r"base corpus: state \S+ expected, \S+ found in \S+/other: it is another one", problem(corpus=other)
     )
