@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,18 @@ rules = st.builds(
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 2, 8, 64]), window=st.integers(1, 1 << 20))
 pages_or_minutes = st.none() | st.integers(1, 1 << 40)
 keeps = st.builds(Keep, max_pages=pages_or_minutes, max_age_minutes=pages_or_minutes)
-policies = st.builds(Policy, rules, st.sampled_from(Action), texts, layouts, keeps, keeps, texts)
+
+
+def following(bases: list[LogBase]) -> tuple[LogBase, ...]:
+    """Return bases that follow one another."""
+    starts = accumulate((base.records for base in bases), initial=0)
+    return tuple(replace(base, after=after) for base, after in zip(bases, starts, strict=False))
+
+
+base_lists = st.lists(
+    st.builds(LogBase, texts, texts, texts, st.just(0), st.integers(0, 1 << 60), st.integers(0, 1 << 40)), max_size=2
+).map(following)
+policies = st.builds(Policy, rules, st.sampled_from(Action), texts, layouts, keeps, keeps, base_lists, texts)
 records: st.SearchStrategy[LogRecord] = st.one_of(
     st.builds(PageRecord, sources, prepared, texts),
     st.builds(RejectedRecord, sources, st.text(max_size=MAX_PROBLEM_CHARS)),

@@ -36,7 +36,10 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, P
 rules = st.sampled_from([rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 8, 64]), window=st.integers(1, 9999))
 keeps = st.sampled_from([KEEP_ALL, Keep(max_pages=3), Keep(max_age_minutes=60), Keep.parse("9,1d")])
-policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text(), layouts, keeps, keeps)
+bases = st.sampled_from([(), (LogBase("corpus", "a-journal", "5f", 0, 70, 60), LogBase("b", "x", "", 70, 9, 0))])
+policies = st.none() | st.builds(
+    Policy, rules, st.sampled_from(Action), st.text(), layouts, keeps, keeps, bases, st.text()
+)
 words = st.integers(0, (1 << 64) - 1)
 entries = st.builds(
     Entry,
