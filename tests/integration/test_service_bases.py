@@ -103,7 +103,7 @@ def all_running(chosen: Sequence[ServiceSettings]) -> Iterator[Progress]:
         yield progress
 
 
-@pytest.mark.parametrize("shards", [None, 2])
+@pytest.mark.parametrize("shards", [None, pytest.param(2, marks=pytest.mark.long)])
 def test_verdicts_are_those_of_one_run_over_base_and_log(
     broker: Broker, topics: Topics, tmp_path: Path, shards: int | None
 ) -> None:
