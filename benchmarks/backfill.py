@@ -1,4 +1,4 @@
-"""Claim: a backfill adds pages at most of the rate of `filter`, and the crawl's p99 latency stays below two seconds.
+"""Claim: a backfill adds pages at nearly half of `filter`'s rate or more, and the crawl's p99 stays below two seconds.
 
 The claim is about Chinese text of 2 KB with the default share of 0.5, on two cores that broker, service, crawl and
 backfill share (docs/backfill.md has what was measured).
