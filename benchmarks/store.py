@@ -11,7 +11,9 @@ percentiles are of the last tenth of the pages, `most` and `pause` (longest batc
 With `--decided N` only the last N pages are decided. Texts before them are filled in, in the order of their numbers:
 they take their ways through window, store and tables as kept pages do, but nothing is looked up for them.
 Reads are pieces of evidence compared; `missed` are pages of 4 KiB that the page cache did not have. With `--warm`, all
-files are read before, so that it has what fits.
+files are read before, so that it has what fits. What is said of the longest batch tells where its time went: in the
+decisions or in what the store does after them, on the processor or waiting. With `--short-evidence` the rest of the
+evidence that is read is made again, by the same processor: `remade` is the time of that.
 
     python -m benchmarks.store [--pages 1000000 10000000] [--decided N] [--warm] [--short-evidence] [--folder DIR]
                                [--json FILE]
@@ -31,6 +33,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +67,16 @@ LAST = 10
 
 PAGE_BYTES = 4096
 
+LONGEST = (
+    "ms",
+    "ms after the decisions",
+    "ms on the processor",
+    "faults that read the disk",
+    "faults of memory",
+    "changes of thread",
+)
+"""What is told of the longest batch, of the deciding thread alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
@@ -93,8 +106,10 @@ class StoreFigures:
     pages_a_second: float = 0.0
     pages_a_processor_second: float = 0.0
     microseconds_a_page_overall: float = 0.0
+    remade_microseconds_a_page: float = 0.0
     batch_ms: dict[str, float] = field(default_factory=dict)
     pause_ms: float = 0.0
+    longest: dict[str, float] = field(default_factory=dict)
     reads_a_page: float = 0.0
     missed_a_page: float = 0.0
     wrong: int = 0
@@ -127,6 +142,7 @@ class ShortEntries(StoredEntries):
     """Entries of which the disk has the first bytes of the evidence alone; the rest is made again when it is read."""
 
     stream: StreamPages
+    remade_s = 0.0
 
     def append(self, entries: EntryRows) -> npt.NDArray[np.uint32]:
         """Append entries."""
@@ -149,7 +165,9 @@ class ShortEntries(StoredEntries):
         parts = [short[place] for place in range(len(short))]
         begins = np.frombuffer(b"".join([part[:SHORT_EVIDENCE] for part in parts]), np.uint8)
         texts = number_in(begins.reshape(-1, SHORT_EVIDENCE))
+        began = time.thread_time()
         whole, _ = self.stream.contents(texts, np.zeros_like(texts))
+        self.remade_s += time.thread_time() - began
         spans = Spans.joined([one.tobytes() + part[SHORT_EVIDENCE:] for one, part in zip(whole, parts, strict=True)])
         return EvidenceSpans(spans.data, spans.starts, short.sizes + (EVIDENCE_BYTES - SHORT_EVIDENCE))
 
@@ -210,10 +228,10 @@ class Subject:
                 advance(len(columns))
 
     def after_batch(self, sequence: int) -> None:
-        """Do what a state does after each batch; a thread waits for the disk."""
-        self._after_batch(sequence, lambda: encode_state(self.decider.state()))
+        """Do what a state does after each batch; a thread encodes the rest of the state, and waits for the disk."""
+        self._after_batch(sequence, lambda: partial(encode_state, self.decider.state()))
 
-    def _after_batch(self, sequence: int, state: Callable[[], bytes]) -> None:
+    def _after_batch(self, sequence: int, state: Callable[[], bytes | Callable[[], bytes]]) -> None:
         if self._entries is None:
             return
         self._entries.step()
@@ -231,6 +249,11 @@ class Subject:
     def reads(self) -> int:
         """Pieces of evidence compared so far."""
         return self._candidates.reads
+
+    @property
+    def remade_s(self) -> float:
+        """Processor time in which evidence was made again so far."""
+        return self._entries.remade_s if isinstance(self._entries, ShortEntries) else 0.0
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of memory of each structure, as it says itself."""
@@ -278,21 +301,27 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
     """Decide the pages of a stream from `begin` on; return all figures but those of memory and disk."""
     wall: list[float] = []
     processor: list[float] = []
+    longest = dict.fromkeys(LONGEST, 0.0)
     last = begin + (stream.pages - begin) * (LAST - 1) // LAST
     kinds: Counter[tuple[bool, str]] = Counter()
-    reads, missed, sizes = subject.reads, missed_pages(), 0
+    reads, missed, remade_s, sizes = subject.reads, missed_pages(), subject.remade_s, 0
     with progress_bar(f"{stream.originals:,} kept", stream.pages - begin) as advance:
         for first in range(begin, stream.pages, PREPARED):
             if first <= last < first + PREPARED:
-                reads, missed, sizes = subject.reads, missed_pages(), len(wall)
+                reads, missed, remade_s, sizes = subject.reads, missed_pages(), subject.remade_s, len(wall)
             pages = list(enumerate(stream.prepared(first, min(first + PREPARED, stream.pages)), first + 1))
             for start in range(0, len(pages), BATCH):
                 batch = pages[start : start + BATCH]
-                began, used = time.perf_counter(), time.process_time()
+                before, used = now(), time.process_time()
                 decisions = list(subject.decider.decide_all(batch))
+                decided_at = time.perf_counter()
                 subject.after_batch(batch[-1][0])
-                wall.append(time.perf_counter() - began)
+                cost = now() - before
+                wall.append(cost[0])
                 processor.append(time.process_time() - used)
+                if cost[0] * 1e3 > longest["ms"]:
+                    after_ms = (cost[0] - (decided_at - before[0])) * 1e3
+                    longest = dict(zip(LONGEST, [cost[0] * 1e3, after_ms, cost[1] * 1e3, *cost[2:]], strict=True))
                 kinds.update((one.verdict.sequence % COPIES == 0, one.verdict.kind.value) for one in decisions)
             advance(len(pages))
     figures = StoreFigures(stream.pages, len(subject.decider), load=os.getloadavg()[0])
@@ -308,6 +337,8 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
         "most": float(times.max()),
     }
     figures.pause_ms = float(times.max() - np.median(times))
+    figures.longest = longest
+    figures.remade_microseconds_a_page = (subject.remade_s - remade_s) / decided * 1e6
     figures.reads_a_page = (subject.reads - reads) / decided
     figures.missed_a_page = (missed_pages() - missed) / decided
     figures.wrong = stream.pages - begin - kinds[False, "unique"] - kinds[True, "duplicate"]
@@ -345,6 +376,14 @@ def anonymous_bytes() -> int:
     """Return RssAnon and RssShmem of this process."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem")))
+
+
+def now() -> npt.NDArray[np.float64]:
+    """Return what the deciding thread has used, in the order of LONGEST but for `after`: float64[5]."""
+    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    return np.array(
+        [time.perf_counter(), time.thread_time(), usage.ru_majflt, usage.ru_minflt, usage.ru_nvcsw + usage.ru_nivcsw]
+    )
 
 
 def missed_pages() -> int:
@@ -398,9 +437,13 @@ def report(figures: list[StoreFigures]) -> None:
     add("pages/s", [one.pages_a_second for one in figures], ",.0f")
     add("pages/s of processor time", [one.pages_a_processor_second for one in figures], ",.0f")
     add("µs of processor a page, from the first on", [one.microseconds_a_page_overall for one in figures])
+    if any(one.remade_microseconds_a_page for one in figures):
+        add("µs of processor a page, evidence remade", [one.remade_microseconds_a_page for one in figures])
     for name in ("p50", "p99", "most"):
         add(f"ms a batch of {BATCH}: {name}", [one.batch_ms[name] for one in figures])
     add("longest pause, ms", [one.pause_ms for one in figures])
+    for name in LONGEST:
+        add(f"  longest batch: {name}", [one.longest[name] for one in figures])
     add("reads a page", [one.reads_a_page for one in figures], ".2f")
     add("4 KiB missed in the page cache a page", [one.missed_a_page for one in figures], ".3f")
     add("wrong verdicts", [one.wrong for one in figures], ",.0f")

@@ -238,10 +238,13 @@ def test_the_temporary_folder_of_a_state_in_memory_is_kept_small(tmp_path: Path)
     apply(state, [prepared("https://a.example/0", 0)])
     state.close()
     state = opened(None, tmp_path / "base", keep=Keep(max_pages=20))
-    apply(state, [prepared(f"https://a.example/{story}", story) for story in range(1, 400)])
-    folder, entries = state._bases.scratch, state._entries
+    folder, entries, commits = state._bases.scratch, state._entries, state._commits
     assert folder is not None
     assert entries is not None
+    assert commits is not None
+    for first in range(1, 400, 50):
+        apply(state, [prepared(f"https://a.example/{story}", story) for story in range(first, min(first + 50, 400))])
+        commits.wait()  # a commit is begun after 40 records, unless one is under way
     assert entries.sequence > 300
 
     def evidence_bytes() -> int:
