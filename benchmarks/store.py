@@ -31,7 +31,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -366,7 +366,7 @@ def read_files(folder: Path) -> None:
     files = [path for path in folder.rglob("*") if path.is_file()]
     with progress_bar("files read", 2 * len(files)) as advance:
         for path in files * 2:
-            with path.open("rb", buffering=0) as file:
+            with suppress(FileNotFoundError), path.open("rb", buffering=0) as file:  # a commit may have replaced it
                 while file.read(1 << 24):
                     pass
             advance(1)
