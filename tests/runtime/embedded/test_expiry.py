@@ -187,10 +187,12 @@ def test_a_state_goes_on_as_if_it_had_not_been_stopped(
 def test_rows_of_expired_pages_are_deleted_with_the_others(tmp_path: Path, clock: Clock) -> None:
     """With bounds and a journal that is kept for a day, the folder's rows are those of live pages and of a day."""
     state = opened(tmp_path, Keep(max_pages=20), SOON)
+    assert state._commits is not None
     counts = []
     for day in range(12):
         for number in range(0, 100, 5):
             decide(state, *(page(100 * day + number + at) for at in range(5)))
+            state._commits.wait()  # what no commit has stays in the log
         clock.now_s += DAY_S
         counts.append(state.journal.database.rows("SELECT count(*) FROM log")[0][0])
     assert max(counts[6:]) <= max(counts[3:6]) <= 420
