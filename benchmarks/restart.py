@@ -6,8 +6,8 @@ of its own:
     read      all files of the tables with `readinto`, from the disk (the cache is dropped)
     restore   the same files, to tables, and the first verdict; the cache is dropped before
     more      --more pages decided, and a commit: what its thread waits, how long it takes, what memory it takes
-    kills     pages are decided, with a commit after each 20,000, and the process is killed at a random moment after its
-              start; --kills times. What was not committed is decided again
+    kills     pages are decided, with a commit after each 20,000 and images of the tables meanwhile, and the process is
+              killed at a random moment after its start; --kills times. What was not committed is decided again
 
 Wherever pages are decided, each verdict is checked: a copy is a duplicate of its text, any other page is unique.
 
@@ -58,6 +58,7 @@ class Continued:
             for start in range(0, len(made), BATCH):
                 batch = made[start : start + BATCH]
                 self.wrong += sum(not self._is_right(decision) for decision in self.subject.decider.decide_all(batch))
+                self.subject.step()
             self.sequence = stop
 
     def _is_right(self, decision: Decision) -> bool:

@@ -231,10 +231,15 @@ class Subject:
         """Do what a state does after each batch; a thread encodes the rest of the state, and waits for the disk."""
         self._after_batch(sequence, lambda: partial(encode_state, self.decider.state()))
 
+    def step(self) -> None:
+        """Do a little of what the store has to do beside commits: images of tables, compaction."""
+        if self._entries is not None:
+            self._entries.step()
+
     def _after_batch(self, sequence: int, state: Callable[[], bytes | Callable[[], bytes]]) -> None:
         if self._entries is None:
             return
-        self._entries.step()
+        self.step()
         if sequence - self._committed >= COMMIT_EVERY and (self._commit is None or not self._commit.is_alive()):
             self._committed = sequence
             pending = self._entries.begin_commit(sequence, "", state())
