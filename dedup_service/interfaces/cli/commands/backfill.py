@@ -26,7 +26,7 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct, check_writable
+from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct, check_unmatched, check_writable
 from dedup_service.interfaces.cli.support.page_stream import PreparedBatch, prepared_batches
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
@@ -114,6 +114,7 @@ def backfill_command(sources: tuple[str, ...], **options: Any) -> int:
     The options of the space have to be those of the service. A service has to run, or to have run: it begins the log.
     """
     names = expanded(sources)
+    check_unmatched(sources, **{"--errors": options["errors"]})
     for name in names:
         check_distinct(**{"--errors": options["errors"], "FILE": None if name == "-" else name})
     check_writable(**{"--errors": options["errors"]})
