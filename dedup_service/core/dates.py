@@ -18,10 +18,10 @@ MIN_YEAR, MAX_YEAR = 1600, 2199
 """No news is older than the first newspapers."""
 
 _MAX_CHARS = 64
-"""Of a date; what a page writes there may have megabytes."""
+"""Of a date without white space; what a page writes there may have megabytes."""
 
-_SEPARATED = re.compile(r"\s*(\d{4})\s?[-/.年]\s?(\d{1,2})\s?[-/.月]\s?(\d{1,2})(?!\d)")
-_COMPACT = re.compile(r"\s*(\d{4})(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)")
+_SEPARATED = re.compile(r"(\d{4}) ?[-/.年] ?(\d{1,2}) ?[-/.月] ?(\d{1,2})(?!\d)")
+_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)")
 _EPOCH = date(1970, 1, 1)
 _FIRST, _LAST = (date(MIN_YEAR, 1, 1) - _EPOCH).days, (date(MAX_YEAR, 12, 31) - _EPOCH).days
 
@@ -58,7 +58,7 @@ def iso_of_day(day: int | None) -> str | None:
 
 
 def _date(text: str) -> date | None:
-    start = text[:_MAX_CHARS]
+    start = _start(text)
     match = _SEPARATED.match(start) or _COMPACT.match(start)
     try:
         found = parsedate(start) if match is None else match.groups()
@@ -68,3 +68,9 @@ def _date(text: str) -> date | None:
         return date(year, month, day) if MIN_YEAR <= year <= MAX_YEAR else None
     except (ValueError, TypeError, IndexError, OverflowError):  # no such day, or what `parsedate` raises for no date
         return None
+
+
+def _start(text: str) -> str:
+    """Return what is looked at: the first characters with white space as one space, however much there is of it."""
+    words = text.split(maxsplit=_MAX_CHARS // 2)
+    return " ".join(word[:_MAX_CHARS] for word in words)[:_MAX_CHARS]

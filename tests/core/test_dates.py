@@ -30,7 +30,12 @@ DAYS = st.dates(date(MIN_YEAR, 1, 1), date(MAX_YEAR, 12, 31))
         "Tue, 05 Mar 2024 08:00:00 GMT",
         "Tue Mar 05 2024 08:00:00 GMT+0000",
         "Tue Mar 05 08:00:00 CST 2024",
+        " " * 10**6 + "2024-03-05",
+        "\n\t\u3000" * 100 + "20240305\n" + " " * 10**6,
+        "2024" + " " * 100 + "年\n\n3月" + "\t" * 100 + "5日",
+        "Tue," + " " * 10**6 + "05\r\n" + " " * 100 + "Mar 2024 08:00:00 GMT",
     ],
+    ids=lambda written: " ".join(written.split())[:30] + f" of {len(written)}",
 )
 def test_forms_of_a_date(written: str) -> None:
     """Year, month and day in this order, and dates as e-mail and scripts write them; the day is the one written."""
@@ -60,9 +65,12 @@ def test_forms_of_a_date(written: str) -> None:
         "2024-03-\x00",
         "\ud800",
         "9" * 10**6,
-        " " * 10**6 + "2024-03-05",
+        " " * 10**6,
+        "2024" + " " * 10**6 + "-03",
         "2024-03-" * 10**5,
         "Mar " * 10**5,
+        " 2024 -" * 10**5,
+        "2024-03-" + " x" * 10**5,
     ],
     ids=lambda written: repr(written[:20]),
 )
@@ -70,6 +78,15 @@ def test_what_is_no_date(written: str) -> None:
     """Nor are times in seconds, years that no page was published in, and what stands for "none" in programs."""
     assert iso_date(written) is None
     assert day_of(written) is None
+
+
+@given(
+    st.lists(st.sampled_from(["2024", "03", "05", "年", "-", "/", "Mar", "Tue,", "08:00", "x"]), max_size=8),
+    st.text(" \t\n\u3000\xa0", min_size=1, max_size=80),
+)
+def test_white_space_counts_as_one_space_however_much_there_is(words: list[str], blanks: str) -> None:
+    """It may come before a date or within one: pages are laid out by programs."""
+    assert iso_date(blanks + blanks.join(words)) == iso_date(" ".join(words))
 
 
 @given(DAYS)

@@ -1,6 +1,6 @@
 """Groups: each kept page with its copies, and which of them stands for the group."""
 
-from dedup_service.core.groups.canonical import CanonicalPolicy, canonical_policy, policy_of_log
+from dedup_service.core.groups.canonical import CanonicalPolicy, canonical_policy, is_known_policy, policy_of_log
 from dedup_service.core.groups.grouping import PageGroup, group_of, grouped
 from dedup_service.core.groups.member import GroupMember, Removal
 
@@ -12,5 +12,6 @@ __all__ = [
     "canonical_policy",
     "group_of",
     "grouped",
+    "is_known_policy",
     "policy_of_log",
 ]

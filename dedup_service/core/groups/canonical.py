@@ -27,6 +27,7 @@ __all__ = [
     "CanonicalPolicy",
     "canonical_policy",
     "host_of",
+    "is_known_policy",
     "is_on_host",
     "policy_of_log",
 ]
@@ -140,6 +141,19 @@ def policy_of_log(text: str) -> CanonicalPolicy:
             f"a log cannot have {text!r} as its policy of canonical pages, since all who read it must choose alike: "
             f"give one of {POLICIES}. A function is for `twinsieve groups --canonical`"
         ) from error
+
+
+def is_known_policy(text: str) -> bool:
+    """Return whether `policy_of_log` takes a policy; one of a log may be written by hand or by a later twinsieve.
+
+    >>> is_known_policy("longest"), is_known_policy("newest")
+    (True, False)
+    """
+    try:
+        policy_of_log(text)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def host_of(text: str) -> str:

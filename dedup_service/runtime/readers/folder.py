@@ -24,7 +24,7 @@ from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers.record import Extract, Mark, page_at
 
-__all__ = ["DEFAULT_PREFIX", "SUFFIXES", "HtmlFile", "open_regular", "path_order", "read_folder"]
+__all__ = ["DEFAULT_PREFIX", "SUFFIXES", "HtmlFile", "open_regular", "path_order", "place_behind", "read_folder"]
 
 DEFAULT_PREFIX = "file:///"
 MAX_DEPTH = 100
@@ -91,16 +91,21 @@ def read_folder(
     """Yield the HTML files under `folder` in the order of their relative paths, and what was skipped as bad records.
 
     `folder` itself may be a link: the caller named it. above: what all relative paths begin with, as in "a.example/".
-    after: begin behind that file.
+    after: begin behind that file, or behind so many, which are listed and not read.
     """
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    first, behind = (1, "") if after is None else (after.number + 1, str(after.position).removeprefix(above))
-    for number, (below, found) in enumerate(_files(top, path_order(behind)), first):
+    first, behind, skipped = (1, "", 0) if after is None else (after.number + 1, *place_behind(after, above))
+    for number, (below, found) in enumerate(_files(top, path_order(behind), skipped), first):
         relative = above + below
         if isinstance(found, bytes):
             yield HtmlFile(number, relative, found, prefix)
         else:
             yield HtmlFile(number, relative, b"", prefix, problem=found)
+
+
+def place_behind(mark: Mark, above: str) -> tuple[str, int]:
+    """Return behind which relative path to begin, "" for none, and behind how many files."""
+    return ("", mark.position) if isinstance(mark.position, int) else (mark.position.removeprefix(above), 0)
 
 
 def path_order(relative: str) -> list[str]:
@@ -121,8 +126,10 @@ def open_regular(name: str, folder: int) -> int:
     raise OSError(errno.EINVAL, NOT_A_FILE)
 
 
-def _files(top: int, behind: list[str]) -> Iterator[tuple[str, bytes | str]]:
-    """Yield (relative path, the beginning of the file or why there is none) behind a path. Closes `top`.
+def _files(top: int, behind: list[str], skipped: int) -> Iterator[tuple[str, bytes | str]]:
+    """Yield (relative path, the beginning of the file or why there is none) behind a path, but the first `skipped`.
+
+    Closes `top`.
 
     Keeps the names of one folder for each level, so even millions of files need little memory.
     """
@@ -139,11 +146,13 @@ def _files(top: int, behind: list[str]) -> Iterator[tuple[str, bytes | str]]:
             place = path_order(relative)
             if place <= behind and place != behind[: len(place)]:
                 continue
-            found = _look(entry, folder, len(levels), read=place > behind)
+            found = _look(entry, folder, len(levels), read=place > behind and not skipped)
             if isinstance(found, tuple):
                 levels.append((f"{relative}/", *found))
             elif found is not None and place > behind:
-                yield relative, found
+                if not skipped:
+                    yield relative, found
+                skipped = max(skipped - 1, 0)
     finally:
         for _, folder, _ in levels:
             os.close(folder)
@@ -157,10 +166,13 @@ def _entries(folder: int) -> list[os.DirEntry[str]]:
 def _look(
     entry: os.DirEntry[str], folder: int, depth: int, *, read: bool
 ) -> tuple[int, Iterator[os.DirEntry[str]]] | bytes | str | None:
-    """Return a folder, open, with what is in it; or the beginning of a file, if it is to be read; or why not."""
+    """Return a folder, open, with what is in it; or the beginning of a file; or why not.
+
+    read: False gives b"" for a file, which is not opened.
+    """
     try:
         if not entry.is_dir(follow_symlinks=False):
-            return _content(entry, folder) if read else None
+            return _content(entry, folder, read=read)
         if depth >= MAX_DEPTH:
             return f"it is more than {MAX_DEPTH} folders deep"
         return _listed(entry.name, folder)
@@ -177,7 +189,7 @@ def _listed(name: str, folder: int) -> tuple[int, Iterator[os.DirEntry[str]]]:
         raise
 
 
-def _content(entry: os.DirEntry[str], folder: int) -> bytes | str | None:
+def _content(entry: os.DirEntry[str], folder: int, *, read: bool) -> bytes | str | None:
     """Return the beginning of an HTML file, why the entry is skipped, or None if it is another kind of file."""
     if entry.is_symlink():
         return A_LINK
@@ -185,6 +197,8 @@ def _content(entry: os.DirEntry[str], folder: int) -> bytes | str | None:
         return NOT_A_FILE
     if Path(entry.name).suffix.lower() not in SUFFIXES:
         return None
+    if not read:
+        return b""
     with os.fdopen(open_regular(entry.name, folder), "rb") as stream:
         return stream.read(MAX_PAGE_SIZE + 1)
 

@@ -32,7 +32,10 @@ __all__ = ["ParquetRow", "RowOrigin", "read_parquet", "require_pyarrow", "shape_
 
 ROWS_TOGETHER = 256
 BYTES_TOGETHER = 16 << 20
-"""Rows are decoded so many at once that they have about as many bytes, as the metadata of their row group says."""
+"""Rows are decoded so many at once that they have about as many bytes, as the metadata of their row group says.
+
+A large value that is stored once for many rows counts for each of them (`_repeatable_bytes`).
+"""
 
 BUFFER_BYTES = 1 << 20
 """Of each column, packed: without it, whole columns of a row group are in memory."""
@@ -156,7 +159,7 @@ def read_parquet(
         rows = file.metadata.row_group(group).num_rows
         if first + rows > done:
             try:
-                yield from _rows(file, group, first, max(done - first, 0), wanted, whole=whole)
+                yield from _rows(file, stream, group, first, max(done - first, 0), wanted, whole=whole)
             except TwinsieveError:
                 raise
             except Exception as error:  # whatever a hostile file makes of pyarrow
@@ -167,12 +170,21 @@ def read_parquet(
 
 
 def _rows(
-    file: "pq.ParquetFile", group: int, first: int, skip: int, wanted: dict[str, str], *, whole: bool
+    file: "pq.ParquetFile",
+    stream: "BinaryIO | str",
+    group: int,
+    first: int,
+    skip: int,
+    wanted: dict[str, str],
+    *,
+    whole: bool,
 ) -> Iterator[ParquetRow]:
     """Yield the rows of a row group. first: rows before it; skip: rows of it to leave out."""
     at, shape = 0, file.metadata.row_group(group)
-    together = max(1, min(ROWS_TOGETHER, BYTES_TOGETHER * shape.num_rows // max(shape.total_byte_size, 1)))
     columns = None if whole else list(dict.fromkeys(wanted.values()))
+    mean_bytes = shape.total_byte_size // max(shape.num_rows, 1)
+    row_bytes = max(mean_bytes, _repeatable_bytes(file, stream, group, columns), 1)
+    together = max(1, min(ROWS_TOGETHER, BYTES_TOGETHER // row_bytes))
     for batch in file.iter_batches(together, row_groups=[group], columns=columns):
         if at + batch.num_rows > skip:
             fields = {ours: _values(_column(batch, theirs)) for ours, theirs in wanted.items()}
@@ -181,6 +193,50 @@ def _rows(
                 origin = RowOrigin(batch, row, group) if whole else None
                 yield ParquetRow(first + at + row + 1, _json(values), origin)
         at += batch.num_rows
+
+
+def _repeatable_bytes(file: "pq.ParquetFile", stream: "BinaryIO | str", group: int, columns: list[str] | None) -> int:
+    """Return how large a row can be of values that a row group stores once, for as many rows as it likes.
+
+    These are values of dictionaries, and those of which is stored how they differ from the value before. stream: of
+    the file. columns: that are read; None: all.
+    """
+    import pyarrow.parquet as pq
+
+    shape, found, dictionaries = file.metadata.row_group(group), 0, []
+    for at in range(shape.num_columns):
+        chunk = shape.column(at)
+        path, stored = chunk.path_in_schema, chunk.total_uncompressed_size
+        is_read = columns is None or any(path == name or path.startswith(f"{name}.") for name in columns)
+        if not is_read or stored * min(shape.num_rows, ROWS_TOGETHER) <= BYTES_TOGETHER:
+            continue
+        if "DELTA_BYTE_ARRAY" in chunk.encodings:
+            found += stored
+        elif chunk.physical_type == "BYTE_ARRAY" and any(name.endswith("_DICTIONARY") for name in chunk.encodings):
+            dictionaries.append(path)
+    if dictionaries:  # as such: a value is in memory once, and the first rows with values have all that there are
+        reader = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=dictionaries, buffer_size=BUFFER_BYTES)
+        for path in dictionaries:
+            batches = reader.iter_batches(ROWS_TOGETHER, row_groups=[group], columns=[path])
+            sizes = (_largest_in_dictionaries(batch.column(0)) for batch in batches)
+            found += next(filter(None, sizes), 0)
+    return found
+
+
+def _largest_in_dictionaries(column: "pa.Array") -> int:
+    """Return the bytes of the largest value of the dictionaries in a column of texts, lists or objects; 0 for none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.DictionaryArray):
+        return pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+    if isinstance(column, pa.StructArray):
+        return max(map(_largest_in_dictionaries, column.flatten()), default=0)
+    if isinstance(column, pa.MapArray):
+        return max(_largest_in_dictionaries(column.keys), _largest_in_dictionaries(column.items))
+    if isinstance(column, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return _largest_in_dictionaries(column.values)
+    return 0
 
 
 def _wanted(schema: "pa.Schema", columns: Columns, name: str) -> dict[str, str]:

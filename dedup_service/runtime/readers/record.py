@@ -30,7 +30,7 @@ class Mark:
     """Where reading goes on behind a record: its number, and a position that its reader understands.
 
     The position of lines is a byte of the unpacked file, that of WARC records a byte of the file, of Parquet a row, of
-    HTML files a relative path. last: nothing comes behind it, whatever is there.
+    HTML files a relative path, or how many files there are up to it. last: nothing comes behind it, whatever is there.
     """
 
     number: int

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.addresses import file_system, is_address, translated_errors
-from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, SUFFIXES, HtmlFile, path_order
+from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, SUFFIXES, HtmlFile, path_order, place_behind
 from dedup_service.runtime.readers.record import Mark
 
 __all__ = ["Found", "look", "matching", "name_of", "on_disk", "opened", "read_objects"]
@@ -109,10 +109,11 @@ def read_objects(
     with translated_errors(address):
         found = files.find(root)
     below = sorted((path.removeprefix(root) for path in found), key=path_order)
-    number, behind = (0, "") if after is None else (after.number, str(after.position).removeprefix(above))
+    number = 0 if after is None else after.number
     wanted = [name for name in below if PurePosixPath(name).suffix.lower() in SUFFIXES]
     if after is not None:
-        wanted = [name for name in wanted if path_order(name) > path_order(behind)]
+        behind, skipped = place_behind(after, above)
+        wanted = [name for name in wanted if path_order(name) > path_order(behind)][skipped:]
     for first in range(0, len(wanted), TOGETHER):
         names = wanted[first : first + TOGETHER]
         for name, content in zip(names, _contents(files, address, [root + name for name in names]), strict=True):

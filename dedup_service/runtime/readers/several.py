@@ -6,6 +6,7 @@ inputs, paths of a folder's files begin with the folder's name: two mirrors may 
 read: it was there, and is gone, or nobody may read it.
 """
 
+import fnmatch
 import glob
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -18,7 +19,7 @@ from dedup_service.runtime.readers.open import InputKind, InputOptions, InputSou
 from dedup_service.runtime.readers.record import BrokenInput, Mark, NamedRecord, Record
 from dedup_service.runtime.readers.remote import matching
 
-__all__ = ["expanded", "folders_by_name", "open_sources"]
+__all__ = ["expanded", "folders_by_name", "open_sources", "pattern_of"]
 
 
 def expanded(names: Sequence[str]) -> list[str]:
@@ -43,13 +44,55 @@ def expanded(names: Sequence[str]) -> list[str]:
     return found
 
 
+def pattern_of(names: Sequence[str], path: str) -> str | None:
+    """Return which of the names stands for a file at `path` besides others, once it is there; None if none does.
+
+    That is a pattern, or a folder `….parquet` with the files of a table.
+    """
+    place = Path(path).absolute()
+    places = [place, place.parent.resolve() / place.name]
+    if ".parquet" == place.suffix == place.parent.suffix:
+        places += [one.parent for one in places]
+    for name in names:
+        here = on_this_machine(name)
+        if here == "-" or is_address(here):
+            continue
+        if not _is_pattern(here):
+            found = Path(here).resolve() in places[2:]
+        else:
+            parts = Path(here).absolute().parts
+            known = next(at for at, part in enumerate(parts) if glob.has_magic(part))
+            above = Path(*parts[:known])
+            patterns = [(*folder.parts, *parts[known:]) for folder in (above, above.resolve())]
+            found = any(_stands_for(pattern, one.parts) for pattern in patterns for one in places)
+        if found:
+            return name
+    return None
+
+
+def _stands_for(pattern: Sequence[str], place: Sequence[str]) -> bool:
+    """Return whether the parts of a pattern stand for those of a path, as in `glob.glob`."""
+    if not pattern or not place:
+        return not place and all(part == "**" for part in pattern)
+    first, is_hidden = pattern[0], place[0].startswith(".")
+    if first == "**":
+        return _stands_for(pattern[1:], place) or (not is_hidden and _stands_for(pattern, place[1:]))
+    fits = fnmatch.fnmatchcase(place[0], first) and (first.startswith(".") or not is_hidden)
+    return (fits or place[0] == first) and _stands_for(pattern[1:], place[1:])
+
+
+def _is_pattern(name: str) -> bool:
+    """Return whether the name of a path is a pattern: a name of which there is a file is none."""
+    return glob.has_magic(name) and not Path(name).exists()
+
+
 def _matches(name: str) -> list[str]:
     """Return what a name or a pattern stands for; the files of a folder `….parquet`, as Spark writes it."""
     if name == "-" or name.startswith(("http://", "https://")) or not glob.has_magic(name):
         found = [name]
     elif is_address(name):
         found = matching(name)
-    elif Path(name).exists():
+    elif not _is_pattern(name):
         found = [name]
     else:
         found = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a whole pattern, absolute or not

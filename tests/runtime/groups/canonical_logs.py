@@ -2,11 +2,13 @@
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dedup_service.core.decision.replica import Replica
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.groups import grouped, policy_of_log
+from dedup_service.core.groups import CanonicalPolicy, grouped, policy_of_log
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
@@ -94,8 +96,10 @@ def expected_choices(messages: Sequence[LoggedMessage], replica: Replica | None 
     """What the topic has after some messages, by `groups`: the page that stands for each group that is listed.
 
     Listed are groups with pages of several URLs, and those for which another page stands than the one that began them.
-    The own text of a host is what was known before the message of the page. replica: before the first record.
+    The own text of a host is what was known before the message of the page. A policy that is not known chooses nothing.
+    replica: before the first record.
     """
+    policy: CanonicalPolicy | None = None
     choices: dict[int, int] = {}
     shares: dict[int, float] = {}
     with group_spool(with_sentences=False) as spool:
@@ -111,13 +115,14 @@ def expected_choices(messages: Sequence[LoggedMessage], replica: Replica | None 
                     )
                     shares[sequence] = float(host_text.common(host_hash(url), sentences).mean())
             groups.take([(message.timestamp, *pair) for pair in records])
-        policy = groups.replica.policy
+            with suppress(ConfigurationError):
+                policy = policy_of_log(groups.replica.policy.canonical) if groups.replica.policy else None
         if policy is None:
             return {}
         members = (
             (group, replace(member, host_sentences=shares[member.sequence])) for group, member in spool.members()
         )
-        for group in grouped(members, policy_of_log(policy.canonical)):
+        for group in grouped(members, policy):
             has_copy = len({member.canonical_url for member in group.members}) > 1
             if group.canonical is not None and (has_copy or group.canonical.sequence != group.sequence):
                 choices[group.sequence] = group.canonical.sequence

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import RecordError
-from dedup_service.runtime.readers import Extract, folder
+from dedup_service.runtime.readers import Extract, Mark, folder
 from dedup_service.runtime.readers.folder import read_folder
 
 HTML = "<html><body><article><p>{}</p></article></body></html>"
@@ -155,3 +155,22 @@ def test_folders_that_are_too_deep_are_reported(tmp_path: Path, extract_html: Ex
     (path / "z.html").write_text(HTML.format(STORY))
     given = problems(path, extract_html)
     assert list(given.values()) == [f"it is more than {folder.MAX_DEPTH} folders deep", ""]
+
+
+def test_files_that_are_skipped_by_their_number_are_those_that_are_read_without_it(tmp_path: Path) -> None:
+    """Bad records count, other kinds of files do not; a file that nobody could read now is skipped as any other."""
+    path = tmp_path / "site"
+    for name in ("a.html", "a.txt", "b/c.htm", "b/d.html", "b/e/f.xhtml", "g.HTML", "h/i.css", "z.html"):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(HTML.format(name))
+    path.joinpath(*["d"] * (folder.MAX_DEPTH + 1)).mkdir(parents=True)
+    (path / "b.txt").symlink_to("a.html")
+    os.mkfifo(path / "y.html")
+
+    def read(after: Mark | None) -> list[tuple[int, str, bytes, str | None]]:
+        return [(one.number, one.relative, one.raw, one.problem) for one in read_folder(path, after=after)]
+
+    records = read(None)
+    assert len(records) == 9
+    for at in range(11):
+        assert read(Mark(at, at)) == records[at:]

@@ -1,5 +1,6 @@
 """Rows of Parquet files as pages."""
 
+import itertools
 import json
 import pickle
 import sys
@@ -106,6 +107,51 @@ def test_large_rows_are_read_a_few_at_once(tmp_path: Path) -> None:
         if isinstance(row, ParquetRow) and row.origin
     ]
     assert max(found) <= 8
+
+
+LARGE = "x" * 2**21
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "writing"),
+    [
+        ("text", ["small"] + [LARGE] * 99, {}),
+        ("text", [None] * 3 + [LARGE] * 97, {}),
+        ("keywords", [[]] * 2 + [[LARGE]] * 98, {}),
+        ("more", [{"a": "small"}] + [{"a": LARGE}] * 99, {}),
+        ("text", [LARGE] * 100, {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}),
+    ],
+    ids=["text", "nulls first", "list", "object", "prefixes"],
+)
+def test_a_large_value_that_is_stored_once_for_many_rows_is_large_in_each(
+    tmp_path: Path, column: str, values: list[Any], writing: dict[str, Any]
+) -> None:
+    """A small file cannot have hundreds of copies of a text in memory; its rows are read a few at once."""
+    columns = {"url": [f"https://a.example/{one}" for one in range(100)], "text": ["a"] * 100} | {column: values}
+    if "column_encoding" in writing:
+        writing = writing | {"column_encoding": dict.fromkeys(columns, "PLAIN") | writing["column_encoding"]}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), path, compression="zstd", dictionary_pagesize_limit=2**30, **writing)
+    assert path.stat().st_size < 20_000
+    found = [
+        (row.number, row.origin.batch.num_rows, row.origin.batch.nbytes)
+        for row in itertools.islice(read_parquet(str(path), "a", whole=True), 12)
+        if isinstance(row, ParquetRow) and row.origin
+    ]
+    assert [number for number, _, _ in found] == list(range(1, 13))
+    assert max(rows for _, rows, _ in found) <= 8
+    assert max(size for _, _, size in found) <= 2**24 + 2**12
+
+
+def test_an_ordinary_dictionary_costs_no_rows(tmp_path: Path) -> None:
+    """Many rows are still read at once, also of a stream, where the dictionary is small beside all of the values."""
+    text = pa.array(["the same text " * 100] * 200 + [f"another text {one} " * 100 for one in range(300)])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"url": [f"https://a.example/{one}" for one in range(500)], "text": text}), path)
+    with path.open("rb") as stream:
+        found = list(read_parquet(stream, "a", whole=True))
+    assert next(row.origin.batch.num_rows for row in found if isinstance(row, ParquetRow) and row.origin) == 256
+    assert [row.number for row in found] == list(range(1, 501))
 
 
 def test_columns_have_other_names(tmp_path: Path, extract_html: Extract) -> None:

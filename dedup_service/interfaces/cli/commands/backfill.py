@@ -26,14 +26,13 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct, check_writable
+from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct, check_unmatched, check_writable
 from dedup_service.interfaces.cli.support.page_stream import PreparedBatch, prepared_batches
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
-from dedup_service.runtime.readers import InputKind, InputOptions, Mark, NamedRecord, Record, open_sources
+from dedup_service.runtime.readers import InputOptions, Mark, NamedRecord, Record, open_sources
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonLine, json_of
-from dedup_service.runtime.readers.open import kind_of
 from dedup_service.runtime.readers.record import BrokenInput
 from dedup_service.runtime.readers.several import expanded
 from dedup_service.runtime.resources import build_fingerprinter
@@ -114,6 +113,7 @@ def backfill_command(sources: tuple[str, ...], **options: Any) -> int:
     The options of the space have to be those of the service. A service has to run, or to have run: it begins the log.
     """
     names = expanded(sources)
+    check_unmatched(sources, **{"--errors": options["errors"]})
     for name in names:
         check_distinct(**{"--errors": options["errors"], "FILE": None if name == "-" else name})
     check_writable(**{"--errors": options["errors"]})
@@ -136,14 +136,13 @@ def _run(names: Sequence[str], options: Mapping[str, Any], counts: _Counts, inte
         echo_compile_notice()
     counts.space = build_fingerprinter(space).space_id
     read = InputOptions(wait=interrupt.wait, url_prefix=options["url_prefix"], columns=options["columns"])
-    seekable = [name for name in names if kind_of(name) is not InputKind.FOLDER and name != "-"]
     with ExitStack() as stack:
         backfill = Backfill(connection, topics, options["name"], BackfillOutputs(options["outputs"]), counts.space)
         stack.callback(backfill.close)
         backfill.open(interrupt.event)
         if interrupt.stopped():
             return
-        marks = {name: mark for name in seekable if (mark := backfill.mark(_file_name(name))) is not None}
+        marks = {name: mark for name in names if name != "-" and (mark := backfill.mark(_file_name(name))) is not None}
         source = stack.enter_context(open_sources(names, read, after=marks))
         preparer = stack.enter_context(preparer_from(options, space, keep_text=options["outputs"] == ALL))
         watcher = stack.enter_context(DecidedWatcher(connection, topics, backfill.group))
@@ -236,8 +235,7 @@ class _Files:
             if page is None and _is_broken(record):
                 continue
             value = _value(record, page) if self._published and page is not None else None
-            ends = position if isinstance(position := record.mark.position, int) else None
-            digest = digest_of(record.identity)
+            digest, ends = digest_of(record.identity), _end_of(record)
             items.append(BackfillItem(self._file(record), record.number, digest, page, value, ends))
         return items
 
@@ -306,6 +304,12 @@ class _Writer:
         if self._most_lag is not None and self._watcher.crawl_lag > self._most_lag:
             return _LAG_PAUSE_S
         return self._pace.wait_s(pages)
+
+
+def _end_of(record: Record) -> int:
+    """Return the position behind a record; files of a folder, which have paths for positions, are counted."""
+    position = record.mark.position
+    return position if isinstance(position, int) else record.number
 
 
 def _bad(batch: PreparedBatch, *, published: bool) -> list[tuple[Record, str]]:

@@ -36,6 +36,7 @@ from dedup_service.interfaces.cli.support.outputs import (
     check_distinct,
     check_local,
     check_outside,
+    check_unmatched,
     check_writable,
 )
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord, run
@@ -229,7 +230,7 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
     if options["revisits"] and not options["kept"]:
         raise click.UsageError("--revisits is for an archive of kept pages: give --kept FILE.warc.gz, or leave it out")
     names = expanded(sources or ("-",))
-    _check_files(names, options)
+    _check_files(sources, names, options)
     started = time.monotonic()
     summary = Summary()
     with Interrupt() as interrupt:
@@ -341,8 +342,11 @@ def _outputs(
     return Outputs(verdicts, kept, archive, bad_records, *counts)
 
 
-def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
-    """Refuse two outputs in one file, one over an input, and files of the state. Standard input and output may be -."""
+def _check_files(sources: Sequence[str], names: Sequence[str], options: dict[str, Any]) -> None:
+    """Refuse two outputs in one file, one over an input, and files of the state. Standard input and output may be -.
+
+    sources: the inputs as they were given; names: what they stand for.
+    """
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
     if options["revisits"]:
         outputs["--revisits"] = index_name(options["kept"])
@@ -352,7 +356,8 @@ def _check_files(sources: Sequence[str], options: dict[str, Any]) -> None:
     folders = [base for base in map(on_this_machine, options["bases"]) if not is_address(base)]
     for folder in (options["state"], *folders):
         check_outside(folder, **outputs)
-    for source in sources:
+    check_unmatched(sources, **outputs)
+    for source in names:
         name = None if source == "-" else source
         check_distinct(**outputs, FILE=name)
         check_outside(options["state"], FILE=name)

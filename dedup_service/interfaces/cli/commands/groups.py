@@ -138,4 +138,4 @@ def _spool_log(options: dict[str, Any], spool: GroupSpool, read: Progress) -> di
     from dedup_service.runtime.kafka.explain.log_members import spool_log
 
     counts = spool_log(connection_from(options), topics_from(options), spool, read, bases_from(options))
-    return {name: counts.get(name, 0) for name in ("rejected", "expired", "repeated", "unreadable")}
+    return {name: counts.get(name, 0) for name in ("rejected", "expired", "repeated", "unreadable", "unknown_policies")}

@@ -25,6 +25,7 @@ import zstandard
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers import NamedRecord, Record
+from dedup_service.runtime.readers.several import pattern_of
 
 __all__ = [
     "BadRecords",
@@ -33,6 +34,7 @@ __all__ = [
     "check_distinct",
     "check_local",
     "check_outside",
+    "check_unmatched",
     "check_writable",
     "gzipped",
 ]
@@ -204,6 +206,21 @@ def check_distinct(**names: str | None) -> None:
         if place in seen and name != os.devnull:
             raise ConfigurationError(f"{seen[place]} and {option} are the same file, {name!r}: name two files")
         seen[place] = option
+
+
+def check_unmatched(sources: Sequence[str], **names: str | None) -> None:
+    """Raise ConfigurationError if a pattern among the inputs stands for a file that is written.
+
+    The first run would work, and the next one would read what it wrote. The file cannot be left out of the pattern: it
+    may be an input of the user's that is named by mistake.
+    """
+    for option, name in names.items():
+        pattern = None if name is None or name == "-" else pattern_of(sources, name)
+        if pattern is not None:
+            raise ConfigurationError(
+                f"{option} {name!r} is among the files that {pattern!r} stands for, so it would be read as an input, "
+                "now or in the next run: write it to another folder, or give a pattern that leaves it out"
+            )
 
 
 def check_local(**names: str | None) -> None:

@@ -9,7 +9,8 @@ offsets understand the first five fields:
 
 The first `offset` records of the file are done. `last` identifies the last one of them: a file that has another record
 there is not the file that was begun. It begins and ends at positions that the reader of the file understands (`Mark`),
-so a run that goes on need not read what is before it. Messages of earlier versions have no positions.
+so a run that goes on need not read what is before it; files of a folder are counted. Messages of earlier versions have
+no positions.
 
 Invariant: whoever writes such a message holds the transactional id of the backfill, and has read this topic since.
 """

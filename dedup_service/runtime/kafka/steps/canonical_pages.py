@@ -9,7 +9,8 @@ topic is right then; after it, the table is committed. A start reads that place 
 to there is in the topic already and is not written again; so each change is written once, whether the process was
 killed before or after either commit. Of several changes of a group within a transaction, the last one is written.
 
-While the groups are gone through after a change of the policy, the log is not read.
+While the groups are gone through after a change of the policy, the log is not read. A policy that is not known holds
+the step up (`canonical_policies`).
 
 Invariants: the table is never ahead of the topic by a change. One process writes at a time: all have one transactional
 id, so one that starts ends the transactions of the one before, and a process that finds in the topic what it has not
@@ -20,9 +21,11 @@ instance.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dedup_service.core.errors import StateError
+from dedup_service.core.groups import is_known_policy
+from dedup_service.core.log_records import LogRecord
 from dedup_service.runtime.embedded.database import StateDamagedError
 from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
 from dedup_service.runtime.groups.canonical_table import ALL_GROUPS, CanonicalTable, TablePosition
@@ -40,6 +43,7 @@ from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.canonical_policies import CanonicalPolicies
 
 __all__ = ["CANONICAL", "CanonicalStep"]
 
@@ -75,6 +79,7 @@ class CanonicalStep:
         self._groups = LogGroups(restored.replica, restored.table)
         self._written, self._look = written, look
         self._log, self._producer = log, producer
+        self._policies = CanonicalPolicies(CANONICAL, log, observer)
         self._messages: deque[ConsumerRecord] = deque()
         self._tail = ""
         self._records = 0
@@ -84,7 +89,8 @@ class CanonicalStep:
     @property
     def status(self) -> StepStatus:
         """Return the status of the step, as of its last turn; may be called from any thread."""
-        return StepStatus(step=CANONICAL, ticked_at=self.ticked_at, assigned=(0,))
+        waits_for, waits_s = self._policies.waits
+        return StepStatus(step=CANONICAL, ticked_at=self.ticked_at, assigned=(0,), waits_for=waits_for, waits_s=waits_s)
 
     def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
         """Run the step's loop until `stop` is set. Raises what ends the step; nothing is lost then."""
@@ -110,6 +116,10 @@ class CanonicalStep:
         if self._table.is_sweeping:
             with self._timings.timed("decide"):
                 position = self._sweep()
+        elif self._policies.is_waiting:
+            self._messages.clear()
+            self._policies.look(self._table.position.offset, _IDLE_S)
+            return 0
         else:
             with self._timings.timed("read_log"):
                 if not self._messages:
@@ -123,27 +133,36 @@ class CanonicalStep:
     def _sweep(self) -> TablePosition:
         """Go through the next groups after a change of the policy; those that the topic has are not written again."""
         table, written = self._table, self._written
-        is_known = written.offset == table.position.offset and written.swept > table.position.swept
-        table.sweep(_GROUPS_AT_ONCE, up_to=written.swept if is_known else ALL_GROUPS)
+        is_written = written.offset == table.position.offset and written.swept > table.position.swept
+        table.sweep(_GROUPS_AT_ONCE, up_to=written.swept if is_written else ALL_GROUPS)
         return table.position
 
     def _apply(self) -> TablePosition:
         """Apply messages up to a change of the policy, to where the topic is right, or until enough groups changed."""
         table = self._table
+        done = table.position
         while True:
-            message = self._messages.popleft()
+            message = self._messages[0]
             records = numbered([message])
+            if self._holds_up(records):
+                return done
+            self._messages.popleft()
             table.at_ms, table.host_text = message.timestamp, self._replica.host_text()
             self._groups.take([(message.timestamp, *pair) for pair in records])
             self._tail = tail_of(message.value)
             self._records += len(records)
             policy = self._replica.policy
-            if policy is not None:
+            if policy is not None and is_known_policy(policy.canonical):
                 table.set_policy(policy.canonical)
             done = TablePosition(message.offset + 1, table.position.swept)
-            is_known = done.offset == self._written.offset
-            if is_known or table.is_sweeping or not self._messages or table.pending >= _CHANGES_AT_ONCE:
+            is_written = done.offset == self._written.offset
+            if is_written or table.is_sweeping or not self._messages or table.pending >= _CHANGES_AT_ONCE:
                 return done
+
+    def _holds_up(self, records: Sequence[tuple[int, LogRecord]]) -> bool:
+        """Return whether the records of a message have a policy for which the step has to wait."""
+        policy, since = self._replica.policy, self._replica.policy_sequence
+        return any(self._policies.hold_up(record, sequence, policy, since) for sequence, record in records)
 
     def _finish(self, position: TablePosition, policy: str, stop: threading.Event) -> int:
         """Write what changed up to `position`, unless the topic has it, and commit the table. policy: by which."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.interfaces.cli.commands.backfill import _Counts, _Files
+from dedup_service.interfaces.cli.commands.backfill import _Counts, _end_of, _Files
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.kafka.backfill.backfill import (
     Backfill,
@@ -17,7 +17,7 @@ from dedup_service.runtime.kafka.backfill.backfill import (
 from dedup_service.runtime.kafka.backfill.progress import digest_of
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.readers import Record, open_sources
+from dedup_service.runtime.readers import Mark, NamedRecord, Record, open_sources
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
@@ -43,23 +43,22 @@ def test_what_cannot_be_done_is_refused(cli: Cli, tmp_path: Path, arguments: tup
     assert file.read_bytes() == before
 
 
-def records_of(file: Path) -> list[Record]:
+def records_of(file: Path | str) -> list[Record]:
     """Return the records of a file."""
     with open_sources([str(file)]) as source:
         return [record for record in source.records if record is not None]
 
 
-def after(file: Path, done: Sequence[Record]) -> Backfill:
+def after(file: Path | str, done: Sequence[Record]) -> Backfill:
     """Return a backfill that has written these records of a file, all of them bad."""
     backfill = Backfill(Connection("nowhere:1"), Topics(), "a", BackfillOutputs.NONE, "space")
     for record in done:
-        ends = int(record.mark.position)
-        item = BackfillItem(str(file), record.number, digest_of(record.identity), None, ends=ends)
+        item = BackfillItem(str(file), record.number, digest_of(record.identity), None, ends=_end_of(record))
         backfill._progress.note(backfill._files_after([item])[str(file)])
     return backfill
 
 
-def read_on(file: Path, backfill: Backfill) -> tuple[list[bytes], int]:
+def read_on(file: Path | str, backfill: Backfill) -> tuple[list[bytes], int]:
     """Return the records that are left of a file, and how many the command says were done before."""
     mark, counts = backfill.mark(str(file)), _Counts()
     marks = {} if mark is None else {str(file): mark}
@@ -78,6 +77,47 @@ def test_records_are_counted_once_wherever_reading_begins(tmp_path: Path, ending
     for done in range(5):
         left = [record.raw for record in records[done:]]
         assert read_on(file, after(file, records[:done])) == (left, done)
+
+
+def site(folder: Path, *names: str) -> Path:
+    """Write a folder of HTML files, with a link and what is no HTML."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"<p>{name}")
+    (folder / "c.html").symlink_to("a.html")
+    (folder / "a.txt").touch()
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_folder_is_read_on_at_the_last_file_that_is_done(tmp_path: Path, scheme: str) -> None:
+    """Files before it are listed and not read: another content of theirs is not noticed, another number of them is."""
+    folder = site(tmp_path / "site", "a.html", "a/b.html", "a/c/d.html", "e.html", "f/g.html")
+    name = f"{scheme}{folder}"
+    records = records_of(name)
+    assert len(records) == 6
+    for done in range(len(records) + 1):
+        backfill = after(name, records[:done])
+        assert backfill.mark(name) == (Mark(done - 1, done - 1) if done else None)
+        assert read_on(name, backfill) == ([record.raw for record in records[done:]], done)
+    backfill = after(name, records[:4])
+    (folder / "a" / "b.html").write_text("another one")
+    assert read_on(name, backfill) == ([record.raw for record in records[4:]], 4)
+    (folder / "a" / "bb.html").touch()
+    with pytest.raises(FileChangedError, match="the file has changed"):
+        read_on(name, backfill)
+
+
+def test_of_several_folders_each_is_read_on_where_it_was(tmp_path: Path) -> None:
+    """Beside files, and with paths that begin with their names."""
+    names = [str(site(tmp_path / top, "a.html", "b/c.html", "d.html")) for top in ("one", "two")]
+    with open_sources(names) as source:
+        records = [record for record in source.records if isinstance(record, NamedRecord)]
+    marks = {names[0]: Mark(1, 1), names[1]: Mark(2, 2)}
+    with open_sources(names, after=marks) as source:
+        left = [record for record in source.records if isinstance(record, NamedRecord)]
+    expected = [*records[1:4], *records[6:]]
+    assert [(one.place, one.number) for one in left] == [(one.place, one.number) for one in expected]
 
 
 def test_another_archive_in_the_place_of_one_is_not_read_on(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, RetractionRecord, sequence_at
-from dedup_service.runtime.events import NullObserver
+from dedup_service.runtime.events import NullObserver, Observer, ProblemEvent
 from dedup_service.runtime.groups.canonical_table import BEGINNING, TablePosition
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.client.producers import Message
@@ -80,6 +81,17 @@ class Topic:
         return table
 
 
+class Problems(NullObserver):
+    """Keeps the problems that a step reports."""
+
+    def __init__(self) -> None:
+        self.problems: list[ProblemEvent] = []
+
+    def problem(self, event: ProblemEvent) -> None:
+        """Keep one."""
+        self.problems.append(event)
+
+
 @contextmanager
 def running(
     folder: Path,
@@ -89,6 +101,7 @@ def running(
     snapshot_every: int = 40,
     stop: threading.Event | None = None,
     given: Mapping[str, str] | None = None,
+    observer: Observer | None = None,
 ) -> Iterator[Callable[[int], CanonicalStep]]:
     """Yield what takes so many turns of a step that goes on in the folder, until `stop` is set. given: bases."""
     local = LocalState.open(folder, snapshot_every=snapshot_every, pages=CANONICAL_PAGES)
@@ -107,7 +120,7 @@ def running(
                 topic.written,
                 log,  # type: ignore[arg-type]
                 topic,  # type: ignore[arg-type]
-                NullObserver(),
+                observer or NullObserver(),
             )
 
             def turns(count: int) -> CanonicalStep:
@@ -152,13 +165,21 @@ def check(topic: Topic, log: TimedLog, given: Mapping[str, str] | None = None) -
         assert topic.choices() == expected_choices(log.messages, reading.replica)
 
 
-@pytest.mark.parametrize(("seed", "based"), [(0, False), (1, False), (2, False), (3, True)])
+def with_unknown_policies(records: list[LogRecord], rng: random.Random) -> list[LogRecord]:
+    """A log with some policies that are not known, and one behind them that is."""
+    for _ in range(4):
+        records.insert(rng.randint(1, 40), with_policy("newest"))
+    return [*records[:55], with_policy("longest"), *records[55:]]
+
+
+@pytest.mark.parametrize(("seed", "based"), [(0, False), (1, False), (2, False), (3, True), (4, False)])
 def test_a_step_that_is_killed_anywhere_writes_each_change_once(
     seed: int, based: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before and after the transaction, between two turns, with and without its folder, also of a log with bases.
 
-    A group that began in a base has the number of its page there, and its pages of the log.
+    A group that began in a base has the number of its page there, and its pages of the log. Of one log, some policies
+    are not known.
     """
     monkeypatch.setattr("dedup_service.runtime.kafka.steps.canonical_pages._GROUPS_AT_ONCE", 3)
     monkeypatch.setattr("dedup_service.runtime.kafka.steps.canonical_pages.MESSAGES_AT_ONCE", 3)
@@ -168,7 +189,8 @@ def test_a_step_that_is_killed_anywhere_writes_each_change_once(
         pages = [prepared(f"http://a.example/{number}", number, version=number % 3) for number in range(12)]
         given = {name: str(made(tmp_path / name, pages[at::2])) for at, name in enumerate(("one", "two"))}
         begun = first_with(given, tmp_path)
-    log = TimedLog(generated_log(rng, 70, begun), together=seed % 2 == 1)
+    records = generated_log(rng, 70, begun)
+    log = TimedLog(with_unknown_policies(records, rng) if seed == 4 else records, together=seed % 2 == 1)
     topic = Topic()
     kills = 0
 
@@ -328,14 +350,58 @@ def test_a_log_that_is_shorter_than_the_table_is_refused(tmp_path: Path) -> None
         pass
 
 
-def test_a_policy_that_no_log_can_have_ends_the_step(tmp_path: Path) -> None:
-    """Nothing is imported because a record says so; the message says what a policy may be."""
-    log = TimedLog([first(), with_policy("os:system")])
-    with (
-        running(tmp_path, log, Topic()) as turns,
-        pytest.raises(ConfigurationError, match="give one of earliest, longest"),
-    ):
-        turns(3)
+UNKNOWN = "os:system", "newest", "hosts:a/b", "hosts:" + "a.example," * 10_000
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN, ids=lambda unknown: unknown[:10])
+def test_a_policy_that_is_not_known_holds_the_step_up(unknown: str, tmp_path: Path) -> None:
+    """Nothing is written by a policy that is not that of the log, nor imported; the step says what it waits for.
+
+    It goes on as soon as another policy is in force, also after a start, and its topic is as if it had not waited.
+    """
+    stories: list[LogRecord] = [page(at, f"http://{'ab'[at % 2]}.example/{at}", at // 2, at % 2) for at in range(12)]
+    begun = [first(), *stories[:6], with_policy(unknown)]
+    whole = TimedLog([*begun, *stories[6:10], with_policy("longest"), *stories[10:]])
+    log, topic = TimedLog([*begun, *stories[6:10]]), Topic()
+    held_at = log.messages[len(begun) - 1].offset
+    with running(tmp_path / "one", log, topic) as turns:
+        step = turns(20)
+        assert step._table.position.offset < held_at + 1
+        waits = step.status.waits_for
+        assert f"record {sequence_at(held_at)} of the log (offset {held_at}), {unknown[:100]!r}, is not known" in waits
+        assert "update twinsieve, or put another one in force with `twinsieve policy set --canonical`" in waits
+        assert len(waits) < 500
+        step._take_snapshot()
+    assert topic.choices() == expected_choices(log.messages[: len(begun) - 1])
+    with running(tmp_path / "one", log, topic) as turns:
+        assert turns(5).status.waits_for
+        log.messages[:] = whole.messages
+        log.records[:] = whole.records
+        assert not turns(30).status.waits_for
+    check(topic, whole)
+    assert followed(tmp_path / "two", whole).choices() == topic.choices()
+
+
+def test_a_policy_that_is_not_known_and_has_no_effect_holds_nothing_up(tmp_path: Path) -> None:
+    """As one that was decided on without knowing of another change, or several of which the last one is known."""
+    pages: list[LogRecord] = [page(at, f"http://{'ab'[at % 2]}.example/{at}", at // 2, at % 2) for at in range(12)]
+    void = replace(with_policy("newest"), replaces=17)
+    two = [with_policy("newest"), pages[8], with_policy("oldest")]
+    known = [with_policy("complete"), page(40, "http://c.example/40", 1)]
+    log = TimedLog([first(), *pages[:4], void, *pages[4:8], *two, void, *pages[9:], *known])
+    topic = followed(tmp_path, log)
+    assert topic.written().offset > 0
+    check(topic, log)
+
+
+def test_a_policy_that_is_not_known_is_reported_once(tmp_path: Path) -> None:
+    """By its name and its place, however long it is in force."""
+    log, events = TimedLog([first(), with_policy("newest"), page(0, "http://a.example/", 1)]), Problems()
+    with running(tmp_path, log, Topic(), observer=events) as turns:
+        turns(10)
+    (event,) = events.problems
+    assert (event.step, event.kind) == ("canonical", "unknown_policy")
+    assert "'newest', is not known to this twinsieve, which knows earliest, longest, complete" in event.text
 
 
 def test_a_message_names_the_page_and_a_tombstone_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
