@@ -449,6 +449,7 @@ class Service:
         log = LogConsumer(settings.connection, topics.fingerprints)
         stack.callback(log.close)
         first = begun_with(settings.connection, topics, log)
+        require_group(topics, first, settings.group_id)
         require_shards(settings.connection, topics, number.of)
         log_id = first.log or ""
         answered = -1 if settings.answer_all else answered_to(settings.connection, topics.candidates, number, log_id)
