@@ -9,12 +9,14 @@ import click
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.log_records import Policy
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.commands.serve import STEPS, serve_command, settings_of
 from dedup_service.interfaces.cli.support.step_options import USED_BY
 from dedup_service.runtime.kafka.service import ServiceSettings
+from dedup_service.runtime.kafka.state.mounted_bases import require_bases
 from dedup_service.runtime.kafka.topics import OutputMode
 from tests.interfaces.cli.running import Cli, Ran
 
@@ -74,6 +76,24 @@ def test_bases_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         settings(*where, "--base", "corpus=a", "--base", "corpus=b")
     monkeypatch.setenv("TWINSIEVE_LOG_BASES", "corpus=/srv/corpus old=/srv/old")
     assert settings(*where).bases == {"corpus": "/srv/corpus", "old": "/srv/old"}
+
+
+@pytest.mark.parametrize("steps", [["both"], ["shard", "--shard", "1/2"], ["canonical"]])
+def test_bases_of_another_log_say_what_gives_them(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option, or the variable, which nobody sees on the command line."""
+    log = Policy(rule_for(), Action.FLAG, "space")
+    where = ("--bootstrap", "a:1", "--state", "s", "--steps", *steps)
+    with pytest.raises(ConfigurationError, match=r"begun without bases, .*: leave corpus, old out of --base, or begin"):
+        require_bases(log, settings(*where, "--base", "corpus=/a", "--base", "old=/b").bases)
+    monkeypatch.setenv("TWINSIEVE_LOG_BASES", "corpus=/a")
+    with pytest.raises(ConfigurationError, match="leave corpus out of the environment variable TWINSIEVE_LOG_BASES"):
+        require_bases(log, settings(*where).bases)
+    with pytest.raises(ConfigurationError, match="leave old out of --base"):
+        require_bases(log, settings(*where, "--base", "old=/b").bases)
+    for wrong, message in (("corpus", "is no base"), ("corpus=a corpus=b", "gives corpus twice")):
+        monkeypatch.setenv("TWINSIEVE_LOG_BASES", wrong)
+        with pytest.raises(click.UsageError, match=f"variable TWINSIEVE_LOG_BASES.* {message}"):
+            settings(*where)
 
 
 def test_a_shard_is_named_by_its_number_and_how_many_there_are() -> None:
