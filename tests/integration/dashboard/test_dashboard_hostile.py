@@ -78,6 +78,7 @@ def test_hostile_titles_and_addresses_are_inert(dedup: WatchedFilter, watch: Cal
     rows = page.locator("#rows tbody tr")
     expect(rows).to_have_count(len(URLS))
     expect(page.locator("#groups tbody tr")).to_have_count(len(URLS))
+    assert max(page.locator("#groups tbody tr").evaluate_all("rows => rows.map(row => row.clientHeight)")) < 100
     expect(page.locator("#rows")).to_contain_text("<script>document.title = 'owned'</script>")
     expect(page.locator("#rows")).to_contain_text("javascript:document.title")
     assert_inert(watched)

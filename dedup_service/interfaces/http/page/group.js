@@ -9,7 +9,7 @@ const REMOVED = {
   update: "has another text by now",
   correction: "a person moved it to another group",
 };
-const COLUMNS = [["Page", ""], ["Verdict", "short"], ["Bits", ""], ["Score", "number"], ["Rule", ""], ["Letters", "number"],
+const COLUMNS = [["Page", ""], ["Verdict", "short"], ["Bits", "phrase"], ["Score", "number"], ["Rule", "phrase"], ["Letters", "number"],
   ["Main text", "number"], ["Published", "short"], ["Logged", ""], ["Canonical", ""], ["Why", "short"]];
 const here = new URLSearchParams(location.search);
 const byId = (id) => document.getElementById(id);

@@ -2,8 +2,8 @@
 import { card, el, foreign, link } from "./dom.js";
 import { bits, moment, score, time } from "./format.js";
 
-const COLUMNS = [["Time", "short"], ["Verdict", "short"], ["Page", ""], ["Original", ""], ["Bits", ""], ["Score", "short"],
-  ["Rule", ""], ["Why", "short"]];
+const COLUMNS = [["Time", "short"], ["Verdict", "short"], ["Page", ""], ["Original", ""], ["Bits", "phrase"], ["Score", "short"],
+  ["Rule", "phrase"], ["Why", "short"]];
 
 export function whyLink(row) {
   const query = new URLSearchParams({ url: row.url, sequence: row.sequence });
