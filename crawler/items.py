@@ -23,6 +23,7 @@ class PageItem:
     lang: str | None = None
     date: str | None = None
     site_name: str | None = None
+    text_percent: int | None = None
     keywords: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
@@ -39,6 +40,7 @@ class PageItem:
             lang=page.lang,
             date=page.date,
             site_name=page.site_name,
+            text_percent=page.text_percent,
             keywords=list(page.keywords),
             tags=list(page.tags),
             references=list(page.references),

@@ -39,6 +39,7 @@ from benchmarks.service.reading import Tail, end_of, read_all
 from benchmarks.service.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
 from benchmarks.service.shard_processes import SLOTS, Role, ShardPlan
 from benchmarks.service.stream import Sent, stream
+from dedup_service.interfaces.cli.support.step_options import BOTH, USED_BY
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
 from dedup_service.runtime.kafka.control.operator_records import begin_layout
@@ -268,7 +269,7 @@ class _Round:
         assert sharded is not None
         if role.name == sharded.isolated:
             gate = NetworkGate([int(address.rsplit(":", 1)[1]) for address in self._bootstrap.split(",")])
-        arguments = [*self._arguments(GROUP), *role.options]
+        arguments = [*self._arguments(GROUP, role.steps), *role.options]
         folder = self._folder
         log = folder / f"{role.name}.log"
         return ServiceProcess(
@@ -409,24 +410,25 @@ class _Round:
         arguments = [*self._arguments(group), *(["--action", self._plan.action] if self._plan.action else [])]
         return ServiceProcess(name, arguments, self._folder / name, self._folder / f"{name}.log")
 
-    def _arguments(self, group: str) -> list[str]:
-        """Return the options of every process."""
+    def _arguments(self, group: str, steps: str = BOTH) -> list[str]:
+        """Return the options of a process that runs `steps`: those of all that these use."""
         arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", group]
         if self._plan.secured:
             options = self._folder / "client.properties"
             options.write_text("".join(f"{name}={value}\n" for name, value in self._cluster.client_options.items()))
             arguments += ["--client-config", str(options)]
-        arguments += ["--outputs", self._plan.outputs.value]
-        arguments += ["--processes", "1"]
-        arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
-        arguments += [
-            "--snapshot-every",
-            "150",
-            "--max-rejected-share",
-            "1",
-            "--drain-s",
-            str(DRAIN_S),
-        ]
+        more = {
+            "outputs": self._plan.outputs.value,
+            "processes": 1,
+            "session_timeout_s": SESSION_S,
+            "transaction_timeout_s": TRANSACTION_S,
+            "snapshot_every": 150,
+            "max_rejected_share": 1,
+            "drain_s": DRAIN_S,
+        }
+        for name, value in more.items():
+            if steps in USED_BY[name]:
+                arguments += [f"--{name.replace('_', '-')}", str(value)]
         return arguments
 
 

@@ -33,6 +33,11 @@ class Role:
     kind: str
     options: Sequence[str]
 
+    @property
+    def steps(self) -> str:
+        """Its --steps."""
+        return self.options[self.options.index("--steps") + 1]
+
 
 def shard_role(index: int, shards: int, replica: int = 1) -> Role:
     """Return a replica of shard `index`, counted from 1."""

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dedup_service.interfaces.cli.commands.serve import serve_command
 from dedup_service.runtime.kafka.service import ServiceSettings
-from tests.deploy.commands import has_shards, options_of
+from tests.deploy.commands import has_shards, options_of, parsed
 
 COMPOSE = yaml.safe_load((Path(__file__).parents[2] / "deploy" / "compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -62,5 +61,5 @@ def test_commands_are_those_of_serve(name: str) -> None:
     """The command line accepts each command."""
     if name in {*SHARDS, "resolver"} and not has_shards():
         pytest.skip("this version of `serve` has no step `shard`")
-    chosen = serve_command.make_context("serve", SERVICES[name]["command"][1:]).params
+    chosen = parsed(SERVICES[name]["command"])
     assert chosen["state"] == "/state"

@@ -13,9 +13,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from dedup_service.interfaces.cli.commands.serve import serve_command
 from deploy.helm.build import MissingHelmError, find
-from tests.deploy.commands import has_shards, options_of
+from tests.deploy.commands import has_shards, options_of, parsed
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "twinsieve"
@@ -38,7 +37,8 @@ ALL = (
     "tolerations[0].operator=Exists",
     "priorityClassName=high",
     "podAnnotations.team=crawl",
-    "extraArgs={--scheme,tf}",
+    "extraArgs={--log-level,debug}",
+    "spaceArgs={--scheme,tf}",
 )
 NO_SCHEMA = "ServiceMonitor"  # defined by the Prometheus operator, not by Kubernetes
 
@@ -347,10 +347,9 @@ def test_commands_are_those_of_the_command_line(render: Render, group: str) -> N
     if group != "fingerprint" and not has_shards():
         pytest.skip("this version of `serve` has no step `shard`")
     [container] = pods(render(*ALL))[group]["spec"]["containers"]
-    command, *arguments = container["args"]
-    assert command == "serve"
-    chosen = serve_command.make_context("serve", arguments).params
-    assert (chosen["prefix"], chosen["scheme"]) == ("news.", "tf")
+    chosen = parsed(container["args"])
+    assert (chosen["prefix"], chosen["log_level"]) == ("news.", "debug")
+    assert chosen["scheme"] == ("twinsieve" if group == "shard-1" else "tf")
 
 
 def test_the_chart_names_the_version_of_the_code() -> None:

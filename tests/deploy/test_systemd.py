@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dedup_service.interfaces.cli.commands.serve import serve_command
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.runtime.kafka.service import ServiceSettings
+from tests.deploy.commands import parsed
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "systemd" / "twinsieve.service"
@@ -65,7 +65,7 @@ def test_the_command_line_is_valid(settings: dict[str, list[str]]) -> None:
     [command] = settings["ExecStart"]
     program, name, *arguments = shlex.split(command)
     assert (program, name) == (PROGRAM, "serve")
-    chosen = serve_command.make_context("serve", [*arguments, "--bootstrap", "a:1"]).params
+    chosen = parsed([name, *arguments, "--bootstrap", "a:1"])
     assert chosen["state"] == f"%S/{settings['StateDirectory'][0]}"
     assert chosen["client_config"] == "%d/client.properties"
     assert settings["LoadCredential"][0].startswith("client.properties:")

@@ -28,6 +28,7 @@ from dedup_service.runtime.kafka.explain.replayed_log import ReplayedLog
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.service import CANONICAL, DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
+from dedup_service.runtime.kafka.state.mounted_bases import GivenBases
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from dedup_service.runtime.resources import build_fingerprinter
 from dedup_service.runtime.workers.page_reader import PageReader
@@ -152,8 +153,14 @@ def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, 
             assert health.ready().text.startswith(problem)
             assert (health.ready().good, health.live().good) == (False, True)
             publish(broker, topics, pages[50:55])
-    with pytest.raises(ConfigurationError, match="cannot be given more any later"):
-        Service(settings(broker, topics, tmp_path / "own", bases=mine | {"more": "x"})).run(threading.Event())
+    for steps in ({FINGERPRINT, DECIDE}, {FINGERPRINT}):
+        wrong = settings(broker, topics, tmp_path / "own", bases=mine | {"more": "x"}, steps=frozenset(steps))
+        with pytest.raises(ConfigurationError, match="cannot be given more any later: leave more out of --base"):
+            Service(wrong).run(threading.Event())
+    everywhere = GivenBases(mine | {"more": "x"}, given_by="a variable")
+    ignoring = settings(broker, topics, tmp_path / "own", bases=everywhere, steps=frozenset({FINGERPRINT}))
+    with running(ignoring, Progress()) as service:
+        assert wait_until(lambda: bool(service.status().steps), timeout_s=60)
     assert len(verdicts(broker, topics)) == 10
     mount = tmp_path / "mount"
     moved = settings(broker, topics, tmp_path / "own", bases={"corpus": str(mount)})

@@ -43,7 +43,8 @@ def start(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Start]:
     def begin(*arguments: object, state: str = "state", prefix: str = topics.prefix, group: str = "g") -> Serving:
         log = tmp_path / f"log-{len(started)}"
         where = ("--bootstrap", broker.bootstrap, "--prefix", prefix, "--group", group, "--state", tmp_path / state)
-        started.append(Serving(log, *where, "--session-timeout-s", 2, *arguments))
+        session = () if {"shard", "canonical"} & {*arguments} else ("--session-timeout-s", 2)
+        started.append(Serving(log, *where, *session, *arguments))
         return started[-1]
 
     yield begin
@@ -181,14 +182,14 @@ def test_sigkill_of_services_that_write_verdicts_alone(broker: Broker, topics: T
 
 
 def test_a_second_group_on_one_prefix(broker: Broker, topics: Topics, start: Start) -> None:
-    """It would write every output again; the log names its group, and both steps refuse another."""
+    """It would write every output again; the log names its group, and all steps refuse another."""
     sent = list(stream(32, 60))
     publish(broker, topics, sent)
     first = start()
     await_answers(broker, topics, len(sent))
     first.end(signal.SIGTERM)
-    for number, steps in enumerate(("both", "fingerprint", "decide")):
-        other = start("--steps", steps, state=f"other-{number}", group="another")
+    for number, steps in enumerate((["both"], ["fingerprint"], ["decide"], ["shard", "--shard", "1/1"], ["canonical"])):
+        other = start("--steps", *steps, state=f"other-{number}", group="another")
         assert other.process.wait(LIMIT_S) == 1
         assert f"is the log of group {topics.prefix}g, this service is of group {topics.prefix}another" in (
             other.log.read_text()

@@ -2,11 +2,13 @@
 
 How: the files of `page/` are served from the package unchanged, and the chart library (plotly.js) from the
 Python package that contains it, so that nothing is fetched from other servers. Long files are compressed,
-and all have an ETag, so that a browser downloads each once.
+and all have an ETag, so that a browser downloads each once. What the pages have in common is in files of its own: a
+line `<!-- part: NAME -->` of a page stands for `part_NAME.html`.
 Invariant: the files are the same for everyone and contain no data; the page gets its data from `/api/…` and
 `/events`.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.util import find_spec
@@ -15,40 +17,41 @@ from pathlib import Path
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-__all__ = ["CHARTS", "PAGE", "page_routes", "token_page"]
+__all__ = ["CHARTS", "PAGE", "PAGES", "page_html", "page_routes", "token_page"]
 
 PAGE = Path(__file__).with_name("page")
 CHARTS = "plotly.min.js"
-HTML = "text/html; charset=utf-8"
-FILES = {
-    "/": ("index.html", HTML),
-    "/why": ("why.html", HTML),
-    "/group": ("group.html", HTML),
-    "/favicon.ico": ("icon.svg", "image/svg+xml"),  # requested by browsers for answers that are not our pages
-}
+PAGES = {"/": "index.html", "/why": "why.html", "/group": "group.html"}
+ICON = "/favicon.ico"  # requested by browsers for answers that are not our pages
+PART = re.compile(rb"^ *<!-- part: ([a-z]+) -->\n", re.MULTILINE)
 REVALIDATE = {"cache-control": "private, no-cache"}  # a browser may keep it, but must ask whether it has changed
 
 
 def page_routes() -> list[BaseRoute]:
     """Return the routes of the page."""
-    pages = [Route(path, _page(*file)) for path, file in FILES.items()]
+    pages = [Route(path, _page(name)) for path, name in PAGES.items()]
     assets = Mount(
         "/assets",
         routes=[Route(f"/{CHARTS}", _charts), Mount("/", _Assets(directory=PAGE))],
         middleware=[Middleware(GZipMiddleware, minimum_size=2048, compresslevel=6)],
     )
-    return [*pages, assets]
+    return [*pages, Route(ICON, _icon), assets]
 
 
 @cache
+def page_html(name: str) -> bytes:
+    """Return a page with the parts that it shares with others."""
+    return PART.sub(lambda part: (PAGE / f"part_{part[1].decode()}.html").read_bytes(), (PAGE / name).read_bytes())
+
+
 def token_page() -> bytes:
     """Return the page that asks a person for the token."""
-    return (PAGE / "token.html").read_bytes()
+    return page_html("token.html")
 
 
 class _Assets(StaticFiles):
@@ -60,11 +63,17 @@ class _Assets(StaticFiles):
         return answer
 
 
-def _page(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
+    html = page_html(name)
+
     async def page(request: Request) -> Response:  # noqa: ARG001 - Starlette's signature
-        return FileResponse(PAGE / name, media_type=media_type)
+        return HTMLResponse(html, headers=REVALIDATE)
 
     return page
+
+
+async def _icon(request: Request) -> Response:  # noqa: ARG001 - Starlette's signature
+    return FileResponse(PAGE / "icon.svg", media_type="image/svg+xml")
 
 
 async def _charts(request: Request) -> Response:

@@ -24,11 +24,12 @@ from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.embedded.base_labels import BaseLabel
 from dedup_service.runtime.embedded.bases import Base, begin_pages, beginning_of, download_base, open_base
 from dedup_service.runtime.embedded.commits import store_errors
-from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database
+from dedup_service.runtime.embedded.database import SHARED_MEMORY, WRITE_AHEAD
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal import Beginning, Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
+from dedup_service.runtime.embedded.untouched import open_untouched
 from dedup_service.runtime.store.linked_store import relink
 from dedup_service.runtime.store.manifest import StoreLabel
 
@@ -142,7 +143,7 @@ class BaseSet:
         """Delete what a state that could not be begun has in `folder`, so that it can be begun with other bases."""
         if folder is None or self.beginning is None:
             return
-        for suffix in ("", WRITE_AHEAD, "-shm"):
+        for suffix in ("", WRITE_AHEAD, SHARED_MEMORY):
             (folder / (JOURNAL_FILE + suffix)).unlink(missing_ok=True)
         for name in (PAGES_FOLDER, f"{PAGES_FOLDER}.new", _DOWNLOADED):
             shutil.rmtree(folder / name, ignore_errors=True)
@@ -160,7 +161,7 @@ def _recorded(folder: Path | None) -> tuple[BaseLabel, ...] | None:
     journal = None if folder is None else folder / JOURNAL_FILE
     if journal is None or not journal.exists() or not journal.stat().st_size:
         return None
-    database = Database(journal, read_only=True)
+    database = open_untouched(journal)
     try:
         has_any = database.first("SELECT count(*) FROM sqlite_master WHERE name = 'meta'")
         return JournalReader(database, "").bases if has_any and has_any[0] else None

@@ -28,17 +28,18 @@ from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.corrections import written_detail
 from dedup_service.runtime.embedded.database import (
     WRITE_AHEAD,
+    Access,
     Database,
     ForeignStateError,
     StateDamagedError,
     StateFullError,
     StateInUseError,
-    copy_database,
 )
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER, FolderKind, refuse_other_kind
 from dedup_service.runtime.embedded.journal import Beginning, Header, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.restore import state_in
+from dedup_service.runtime.embedded.untouched import open_copy
 from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.erasure import INTENT
 from dedup_service.runtime.store.errors import StoreDamagedError
@@ -114,7 +115,7 @@ class BaseJournal:
         if ahead.exists() and ahead.stat().st_size:
             return self._copied()
         self._status = self._now()
-        return Database(self._path, unchanging=True)
+        return Database(self._path, Access.UNCHANGING)
 
     def _now(self) -> tuple[int, int] | None:
         """Return what changes when the file does; as before if it is gone, since it stays open."""
@@ -128,12 +129,9 @@ class BaseJournal:
         self._status = None
         try:
             folder = Path(tempfile.mkdtemp(dir=self._scratch))
-            is_stable = copy_database(self._path, folder / JOURNAL_FILE)
         except OSError as error:
             raise StateFullError(f"cannot copy {self._path} to {self._scratch}: {error}; free space") from error
-        if not is_stable:
-            raise StateInUseError(f"{self._path} is written too fast to be copied: try again, or stop its writer")
-        return Database(folder / JOURNAL_FILE, read_only=True)
+        return open_copy(self._path, folder)
 
 
 @dataclass(frozen=True, eq=False)

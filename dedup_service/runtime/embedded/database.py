@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -20,8 +21,10 @@ from typing import Any, ClassVar
 from dedup_service.core.errors import StateError
 
 __all__ = [
+    "SHARED_MEMORY",
     "VACUUM_SHARE",
     "WRITE_AHEAD",
+    "Access",
     "Database",
     "ForeignStateError",
     "StateClosedError",
@@ -94,8 +97,8 @@ VACUUM_SHARE = 20
 _ROWS = 32, 8, 1
 """Rows of one INSERT, the largest first. The variables of 32 rows are below the limit of any SQLite, 999."""
 
-WRITE_AHEAD = "-wal"
-"""What the name of a file has behind it for its write-ahead file."""
+WRITE_AHEAD, SHARED_MEMORY = "-wal", "-shm"
+"""What the name of a file has behind it for its write-ahead file, and for what processes that have it open share."""
 
 _STABLE_ATTEMPTS = 3
 _WRITE_AHEAD_HEAD = 32
@@ -152,23 +155,35 @@ def _moment(path: Path, ahead: Path) -> tuple[Any, ...]:
     return ()
 
 
-class Database:
-    """An open database. path: None is a database in memory. read_only: may be opened beside a writer.
+class Access(Enum):
+    """How a database is opened; the value is what its address has.
 
-    unchanging: nobody writes to the file, so that it is read without a lock and without a file beside it.
+    Attributes:
+        WRITE: As the only writer; a file that is missing is created.
+        READ: For reading, beside a writer.
+        QUERY: For reading, by a connection that SQLite lets clean up behind it when it closes as the last one.
+        UNCHANGING: For reading a file that nobody writes to, without a lock and without files beside it.
     """
 
-    def __init__(self, path: Path | None, *, read_only: bool = False, unchanging: bool = False) -> None:
+    WRITE = ""
+    READ = "mode=ro"
+    QUERY = "mode=rw"
+    UNCHANGING = "mode=ro&immutable=1"
+
+
+class Database:
+    """An open database. path: None is a database in memory."""
+
+    def __init__(self, path: Path | None, access: Access = Access.WRITE) -> None:
         self.path = ":memory:" if path is None else str(path)
-        read_only = read_only or unchanging
+        is_address = path is not None and access is not Access.WRITE
         with translated(self.path):
-            mode = "mode=ro&immutable=1" if unchanging else "mode=ro"
-            target = self.path if path is None or not read_only else f"{path.absolute().as_uri()}?{mode}"
+            target = f"{path.absolute().as_uri()}?{access.value}" if path is not None and is_address else self.path
             self.connection = sqlite3.connect(
-                target, isolation_level=None, check_same_thread=False, cached_statements=32, uri=read_only
+                target, isolation_level=None, check_same_thread=False, cached_statements=32, uri=is_address
             )
             try:
-                self._set_up(read_only)
+                self._set_up(access)
             except BaseException:
                 self.connection.close()
                 raise
@@ -242,11 +257,13 @@ class Database:
         with translated(self.path):
             self.connection.close()
 
-    def _set_up(self, read_only: bool) -> None:
+    def _set_up(self, access: Access) -> None:
         execute = self.connection.execute
         execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+        if access is Access.QUERY:
+            execute("PRAGMA query_only = ON")
         execute("SELECT count(*) FROM sqlite_master")  # fails here, translated, if the file is not a database
-        if not read_only:
+        if access is Access.WRITE:
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA secure_delete = ON")
             execute("PRAGMA synchronous = FULL")

@@ -31,7 +31,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import Space
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.corrections import Correction
-from dedup_service.runtime.embedded.database import Database
+from dedup_service.runtime.embedded.database import Access, Database
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_folder, refuse_other_kind
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
 from dedup_service.runtime.embedded.state_info import StateInfo, read_info
@@ -401,7 +401,7 @@ class FilterView:
             with self._turn:
                 yield self._state.journal.database
             return
-        database = Database(self._folder / JOURNAL_FILE, read_only=True)
+        database = Database(self._folder / JOURNAL_FILE, Access.READ)
         try:
             yield database
         finally:

@@ -10,10 +10,11 @@ from typing import Any
 from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, Guard, VerdictKind, guard_counter
-from dedup_service.runtime.embedded.database import Database
+from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database
 from dedup_service.runtime.embedded.journal import read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER
+from dedup_service.runtime.embedded.untouched import open_untouched
 from dedup_service.runtime.store.store_info import disk_bytes, store_info
 
 __all__ = ["StateInfo", "open_read_only", "read_info", "state_info"]
@@ -98,11 +99,11 @@ def state_info(folder: str | Path) -> StateInfo:
 
 
 def open_read_only(folder: str | Path) -> Database:
-    """Open the journal in the state `folder` for reading; StateError if the folder has none. Takes no lock."""
+    """Open the journal in the state `folder` for reading, as `open_untouched`; StateError if the folder has none."""
     journal = Path(folder) / JOURNAL_FILE
     if not journal.exists():
         raise StateError(f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path")
-    return Database(journal, read_only=True)
+    return open_untouched(journal)
 
 
 def read_info(database: Database, folder: Path | None) -> StateInfo:
@@ -116,7 +117,10 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         free_bytes = database.free_bytes()
     journal, pages = (folder or _NOWHERE) / JOURNAL_FILE, (folder or _NOWHERE) / PAGES_FOLDER
     store = store_info(pages)
-    journal_disk = {"journal": disk_bytes(journal), "write_ahead": disk_bytes(journal.with_name(journal.name + "-wal"))}
+    journal_disk = {
+        "journal": disk_bytes(journal),
+        "write_ahead": disk_bytes(journal.with_name(journal.name + WRITE_AHEAD)),
+    }
     return StateInfo(
         space_id=header.space_id,
         space=MappingProxyType(dict(header.space)),

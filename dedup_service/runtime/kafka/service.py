@@ -48,9 +48,11 @@ from dedup_service.runtime.kafka.shards.sharded_log import ShardedLog
 from dedup_service.runtime.kafka.state.canonical_state import CANONICAL_PAGES, restore_groups, written_position
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import (
+    BASE_OPTION,
     BASES_FOLDER,
     BaseUnusableError,
     MountedBases,
+    given_by,
     offered_bases,
     require_bases,
 )
@@ -308,6 +310,8 @@ class Service:
             if step is None:
                 return None
             steps[DECIDE] = step
+        elif given_by(settings.bases) == BASE_OPTION:  # a variable may be set for all processes of a deployment
+            require_bases(first.policy, settings.bases)
         if stop.is_set():
             return None
         if FINGERPRINT in settings.steps:
@@ -449,6 +453,7 @@ class Service:
         log = LogConsumer(settings.connection, topics.fingerprints)
         stack.callback(log.close)
         first = begun_with(settings.connection, topics, log)
+        require_group(topics, first, settings.group_id)
         require_shards(settings.connection, topics, number.of)
         log_id = first.log or ""
         answered = -1 if settings.answer_all else answered_to(settings.connection, topics.candidates, number, log_id)

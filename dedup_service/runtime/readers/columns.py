@@ -23,6 +23,7 @@ COLUMNS = (
     "references",
     "date",
     "site_name",
+    "text_percent",
     "canonical_url",
 )
 """What a page may have, under our names, which are also those of the keys of a line of JSON."""

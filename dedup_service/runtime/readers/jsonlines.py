@@ -144,6 +144,7 @@ class PageJson(msgspec.Struct, frozen=True):
     references: list[str] | None = None
     date: str | None = None
     site_name: str | None = None
+    text_percent: float | None = None
     canonical_url: str | None = None
 
 
@@ -254,18 +255,18 @@ def json_of(page: Page) -> bytes:
     return msgspec.json.encode(values_of(page))
 
 
-def values_of(page: Page) -> dict[str, str | list[str]]:
+def values_of(page: Page) -> dict[str, str | int | list[str]]:
     """Return a page under the keys of a line, without those that it does not have; see `json_of`."""
     names = [name for name in PageJson.__struct_fields__ if name not in {"html", "canonical_url"}]
-    values = {name: _written(getattr(page, name)) for name in names}
-    values["canonical_url"] = _written(page.claimed_url or page.canonical_url)
-    return {name: value or "" for name, value in values.items() if value or name in {"url", "text"}}
+    found = {name: getattr(page, name) for name in names} | {"canonical_url": page.claimed_url or page.canonical_url}
+    has = {name: value for name, value in found.items() if value not in {None, "", ()} or name in {"url", "text"}}
+    return {name: _written(value) for name, value in has.items()}
 
 
-def _written(value: str | tuple[str, ...] | None) -> str | list[str] | None:
+def _written(value: str | int | tuple[str, ...]) -> str | int | list[str]:
     if isinstance(value, str):
         return without_surrogates(value)
-    return None if value is None else [without_surrogates(one) for one in value]
+    return value if isinstance(value, int) else [without_surrogates(one) for one in value]
 
 
 def read_json_lines(
@@ -328,8 +329,15 @@ def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
         references=tuple(line.references or ()),
         site_name=line.site_name,
         date=line.date,
+        text_percent=_percent(line),
         problem=problem,
     )
+
+
+def _percent(line: PageJson) -> int | None:
+    """Return the share of main text that a line states, None for one that cannot be."""
+    stated = line.text_percent
+    return round(stated) if stated is not None and 0 <= stated <= 100 else None
 
 
 def _with_metadata(page: Page, line: PageJson) -> Page:
@@ -342,6 +350,7 @@ def _with_metadata(page: Page, line: PageJson) -> Page:
         lang=line.lang or page.lang,
         date=line.date or page.date,
         site_name=line.site_name or page.site_name,
+        text_percent=page.text_percent if (stated := _percent(line)) is None else stated,
         keywords=tuple(line.keywords or page.keywords),
         tags=tuple(line.tags or page.tags),
         references=tuple(line.references or page.references),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -316,7 +317,19 @@ def _time(scalar: Any) -> str:
 
 def _json(values: dict[str, Any]) -> bytes:
     """Return the values of a row as a line of JSON, without those that are missing."""
-    return msgspec.json.encode({name: _plain(name, value) for name, value in values.items() if value is not None})
+    return msgspec.json.encode(
+        {
+            name: _number(value) if name == "text_percent" else _plain(name, value)
+            for name, value in values.items()
+            if value is not None
+        }
+    )
+
+
+def _number(value: Any) -> Any:
+    """Return a value as a number, if it is one of whatever kind; otherwise as `_plain`."""
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return float(value) if is_number else _plain("", value)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -19,7 +19,7 @@ from dedup_service.interfaces.http.access_guard import Token
 from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
 from dedup_service.interfaces.http.server import Address
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
-from tests.integration.dashboard.browsing import PHONE, BrowserPage
+from tests.integration.dashboard.browsing import DESK, PHONE, BrowserPage
 from tests.interfaces.cli.running import article
 
 pytestmark = pytest.mark.slow
@@ -78,6 +78,7 @@ def test_hostile_titles_and_addresses_are_inert(dedup: WatchedFilter, watch: Cal
     rows = page.locator("#rows tbody tr")
     expect(rows).to_have_count(len(URLS))
     expect(page.locator("#groups tbody tr")).to_have_count(len(URLS))
+    assert max(page.locator("#groups tbody tr").evaluate_all("rows => rows.map(row => row.clientHeight)")) < 100
     expect(page.locator("#rows")).to_contain_text("<script>document.title = 'owned'</script>")
     expect(page.locator("#rows")).to_contain_text("javascript:document.title")
     assert_inert(watched)
@@ -102,6 +103,32 @@ def assert_inert(watched: BrowserPage) -> None:
     assert not set(text) & set("\u202e\u2066\x1b\x00")
     assert len(text) < 100_000
     assert watched.overflow() == 0
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_a_group_shows_dates_and_shares_of_main_text(
+    dedup: WatchedFilter, watch: Callable[..., BrowserPage], size: tuple[int, int]
+) -> None:
+    """What a page does not say is a dash. On a phone, every page of the group is a card."""
+    known = {"date": "2026-11-20", "text_percent": 71}
+    for address, title, more in (("https://a.example/" + "路径" * 200, "", known), ("https://b.example/", "社区", {}),
+                                 ("https://c.example/", "Story", {"text_percent": 0})):  # fmt: skip
+        dedup.dedup.check(Page(url=address, canonical_url=address, id=address, title=title, text=article(1), **more))
+    watched = watch(dedup.url, size)
+    page = watched.page
+    page.goto("/group?sequence=1")
+    rows = page.locator("#members").get_by_role("row")
+    expect(rows).to_have_count(4)
+    heads = rows.first.get_by_role("columnheader").all_inner_texts()
+    shown = [dict(zip(heads, row.get_by_role("cell").all_inner_texts(), strict=True)) for row in rows.all()[1:]]
+    assert [row["Main text"] for row in shown] == ["71%", "–", "0%"]
+    assert [row["Published"] for row in shown] == ["2026-11-20", "–", "–"]
+    assert [row["Canonical"] for row in shown] == ["yes", "no", "no"]
+    assert page.locator("#members time").evaluate_all("times => times.map(time => time.dateTime)") == ["2026-11-20"]
+    narrow = page.locator("#members td").evaluate_all("cells => Math.min(...cells.map(cell => cell.clientWidth))")
+    assert size == DESK or narrow > 250
+    assert watched.overflow() == 0
+    assert watched.axe() == []
 
 
 def test_pages_undecided_because_of_guards_are_counted(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:

@@ -13,11 +13,11 @@ from starlette.applications import Starlette
 
 from dedup_service.interfaces.http import page_routes as routes
 from dedup_service.interfaces.http.access_guard import AccessGuard, Token
-from dedup_service.interfaces.http.page_routes import CHARTS, PAGE, page_routes
+from dedup_service.interfaces.http.page_routes import CHARTS, PAGE, PAGES, page_html, page_routes
 from dedup_service.interfaces.http.server import Address, HttpServer
 
 SECRET = "correct-horse-battery"
-PAGES = ["index.html", "why.html", "token.html"]
+ALL_PAGES = [*PAGES.values(), "token.html"]
 ELSEWHERE = re.compile(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[a-z]")
 
 
@@ -63,10 +63,10 @@ class Reader(HTMLParser):
             self.inline += data.strip()
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", ALL_PAGES)
 def test_a_page_has_nothing_inline_and_names_only_files_that_exist(server: HttpServer, name: str) -> None:
     """The content security policy forbids inline code, and no other server has the files."""
-    read = Reader((PAGE / name).read_text())
+    read = Reader(page_html(name).decode())
     assert read.inline == ""
     assert not [tag for tag, attributes in read.tags if tag == "style" or attributes.keys() & {"style", "onclick"}]
     wanted = {path for _, attributes in read.tags for key in ("src", "href") if (path := attributes.get(key))}
@@ -76,6 +76,19 @@ def test_a_page_has_nothing_inline_and_names_only_files_that_exist(server: HttpS
             assert get(server, path)[0].status == 200, path
         else:
             assert path.startswith(("/", "#", "data:")), path
+
+
+@pytest.mark.parametrize("path", sorted(PAGES))
+def test_pages_share_their_head_and_the_choice_of_colours(server: HttpServer, path: str) -> None:
+    """Both are in one file for all pages; a page is served with them, and begins with its character set."""
+    answer, body = get(server, path)
+    assert (answer.status, answer.headers["cache-control"]) == (200, "private, no-cache")
+    assert b"<!-- part" not in body
+    assert body.index(b'<meta charset="utf-8">') < body.index(b"<title>") < 1024
+    for part in ("head", "theme"):
+        shared = (PAGE / f"part_{part}.html").read_bytes()
+        assert body.count(shared) == 1
+        assert shared not in (PAGE / PAGES[path]).read_bytes()
 
 
 @pytest.mark.parametrize("file", sorted(PAGE.glob("*.js")), ids=lambda file: file.name)
@@ -130,7 +143,7 @@ def test_the_page_has_the_style_elements_that_the_chart_library_expects() -> Non
     assert plotly is not None
     assert plotly.submodule_search_locations
     script = Path(plotly.submodule_search_locations[0], "package_data", CHARTS).read_text()
-    ids = {attributes["id"] for _, attributes in Reader((PAGE / "index.html").read_text()).tags if "id" in attributes}
+    ids = {attributes["id"] for _, attributes in Reader(page_html("index.html").decode()).tags if "id" in attributes}
     assert set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', script)) <= ids
     assert "plotly.js-style-" in script
     assert "plotly.js-style-global" in ids

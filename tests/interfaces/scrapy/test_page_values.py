@@ -104,6 +104,7 @@ def test_an_extracted_page_arrives_unchanged(claimed: str | None) -> None:
     page = Page(
         id="7", url=mobile, canonical_url=mobile, claimed_url=claimed, title="T", text="t", lang="en", keywords=("k",),
         tags=("a", "b"), references=("r",), site_name="S", date="2026-01-02",
+        text_percent=0,
     )  # fmt: skip
     assert as_read(page_value(fields_of_page(page)).value) == page
 
@@ -121,9 +122,9 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-names = st.sampled_from(["id", "title", "tags", "keywords", "date", "canonical_url", "item", "html"]) | st.text(
-    max_size=5
-)
+names = st.sampled_from(
+    ["id", "title", "tags", "keywords", "date", "text_percent", "canonical_url", "item", "html"]
+) | st.text(max_size=5)
 
 
 @given(st.dictionaries(names, anything, max_size=6), st.text(min_size=1), st.text())

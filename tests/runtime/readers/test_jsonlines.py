@@ -2,13 +2,14 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.runtime.readers import jsonlines
-from dedup_service.runtime.readers.jsonlines import JsonLine, read_json_lines, read_lines
+from dedup_service.runtime.readers.jsonlines import JsonLine, json_of, read_json_lines, read_lines
 
 
 def extracted(html: bytes | str, declared: str | None) -> Extraction:
@@ -33,10 +34,12 @@ def test_every_key_is_read() -> None:
         tags=["b"],
         references=["c"],
         date="2026-01-02",
+        text_percent=71,
         more={"left": "alone"},
     ).page(extracted)
     assert (page.id, page.url, page.canonical_url) == ("1", "HTTPS://News.Example/a#top", "https://news.example/a")
     assert (page.title, page.text, page.lang, page.date) == ("T", "body", "en", "2026-01-02")
+    assert page.text_percent == 71
     assert (page.keywords, page.tags, page.references) == (("a",), ("b",), ("c",))
 
 
@@ -52,6 +55,25 @@ def test_text_precedes_html_and_metadata_precedes_extraction() -> None:
     page = line(url="https://a.example/", html="<p>h", title="stated", tags=["s"]).page(extracted)
     assert (page.title, page.tags, page.keywords, page.date) == ("stated", ("s",), ("k",), "2026-01-02")
     assert page.text == "text of '<p>h'"
+
+
+@pytest.mark.parametrize("stated", [0, 100, 70.6, None, -1, 101, 10**30])
+def test_a_share_of_main_text_that_no_page_can_have_is_not_known(stated: float | None) -> None:
+    """Then that of extraction counts; with a text there is none. A page has it as a whole number, also in its line."""
+
+    def measured(html: bytes | str, declared: str | None) -> Extraction:
+        return replace(extracted(html, declared), text_percent=7)
+
+    expected = round(stated) if stated is not None and 0 <= stated <= 100 else None
+    page = line(url="https://a.example/", text="t", text_percent=stated).page(measured)
+    assert page.text_percent == expected
+    assert JsonLine(1, json_of(page)).page(measured) == page
+    assert json.loads(json_of(page)).get("text_percent") == expected
+    page = line(url="https://a.example/", html="<p>h", text_percent=stated).page(measured)
+    assert page.text_percent == (7 if expected is None else expected)
+    for wrong in ("71", True, [71]):
+        with pytest.raises(RecordError, match="not a page in JSON"):
+            line(url="https://a.example/", text="t", text_percent=wrong).page(measured)
 
 
 @pytest.mark.parametrize("body", [{"text": "t"}, {"html": "<p>h"}])

@@ -5,6 +5,7 @@ import json
 import pickle
 import sys
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ pages = st.fixed_dictionaries(
         "lang": texts,
         "date": texts,
         "site_name": texts,
+        "text_percent": st.none() | st.integers(-9, 120),
         "canonical_url": texts,
         "keywords": st.none() | st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=3),
     },
@@ -57,7 +59,7 @@ def test_a_row_is_the_page_of_its_line(tmp_path_factory: pytest.TempPathFactory,
     path = tmp_path_factory.mktemp("rows") / "pages.parquet"
     schema = pa.schema(
         [(name, pa.string()) for name in ("url", "id", "title", "text", "lang", "date", "site_name", "canonical_url")]
-        + [("keywords", pa.list_(pa.string()))]
+        + [("text_percent", pa.int8()), ("keywords", pa.list_(pa.string()))]
     )
     pq.write_table(pa.Table.from_pylist(values, schema), path)
 
@@ -81,6 +83,30 @@ def test_numbers_times_and_bytes_become_text(tmp_path: Path, extract_html: Extra
     assert (page.id, page.date, story in page.text) == ("7", "2026-01-02T03:04:00+00:00", True)
     (row,) = rows(table(tmp_path / "b.parquet", {"url": "https://a.example/", "text": "a", "date": date(2026, 1, 2)}))
     assert row.page(extract_html).date == "2026-01-02"
+
+
+@pytest.mark.parametrize(
+    ("value", "percent"),
+    [
+        (pa.scalar(71, pa.int64()), 71),
+        (pa.scalar(0, pa.uint8()), 0),
+        (pa.scalar(70.6), 71),  # as pandas has numbers of which some are missing
+        (pa.scalar(float("nan")), None),
+        (pa.scalar(float("inf")), None),
+        (pa.scalar(Decimal("12.0")), 12),
+        (pa.scalar(101), None),
+        (pa.scalar(-1), None),
+        (pa.scalar(None, pa.int8()), None),
+    ],
+)
+def test_a_share_of_main_text_is_a_number(
+    tmp_path: Path, extract_html: Extract, value: pa.Scalar, percent: int
+) -> None:
+    """Of any type; one that no page can have is not known."""
+    columns = {"url": ["https://a.example/"], "text": ["a"], "text_percent": pa.array([value.as_py()], value.type)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    (row,) = rows(tmp_path / "a.parquet")
+    assert row.page(extract_html).text_percent == percent
 
 
 def test_bytes_that_are_no_text_and_times_beyond_years_stop_nothing(tmp_path: Path, extract_html: Extract) -> None:

@@ -32,6 +32,7 @@ from dedup_service.interfaces.cli.support.options import (
     with_options,
 )
 from dedup_service.interfaces.cli.support.progress import RestoreBar
+from dedup_service.interfaces.cli.support.step_options import BOTH, refuse_unused_options
 from dedup_service.interfaces.cli.support.stop_signals import StopSignals
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.first_use import compile_notice
@@ -47,7 +48,7 @@ __all__ = ["serve_command"]
 _LOG = logging.getLogger(__name__)
 
 STEPS = {
-    "both": frozenset({FINGERPRINT, DECIDE}),
+    BOTH: frozenset({FINGERPRINT, DECIDE}),
     FINGERPRINT: frozenset({FINGERPRINT}),
     DECIDE: frozenset({DECIDE}),
     SHARD: frozenset({SHARD}),
@@ -81,7 +82,7 @@ WORK = (
     click.option(
         "--steps",
         type=click.Choice(list(STEPS)),
-        default="both",
+        default=BOTH,
         show_default=True,
         help="Steps that this process runs. `shard` has a part of the index; with --shards, `decide` asks the shards. "
         "`canonical` writes which page stands for each group; run one process of it.",
@@ -201,9 +202,8 @@ def serve_command(**options: Any) -> int:
 
 
 def settings_of(options: dict[str, Any]) -> ServiceSettings:
-    """Return the service settings that the options name."""
-    if options["max_memory"] is not None and options["steps"] in {FINGERPRINT, CANONICAL}:
-        raise click.UsageError("--max-memory is for the deciding step: leave it out, or run --steps both or decide")
+    """Return the service settings that the options name. UsageError for those that the steps do not use."""
+    refuse_unused_options(click.get_current_context())
     return ServiceSettings(
         connection=connection_from(options),
         state=Path(options["state"]),
@@ -237,21 +237,12 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
 
 def _shard_of(options: dict[str, Any]) -> ShardNumber | None:
     """Return which shard the process is, None for other steps; UsageError for options that do not fit together."""
-    steps = options["steps"]
-    if (steps == SHARD) != (options["shard"] is not None):
-        raise click.UsageError("--steps shard needs --shard I/S, as in 1/4, and no other step takes it")
-    if options["shards"] is not None and steps != DECIDE:
-        raise click.UsageError("--shards is for --steps decide: the number of shards that answer")
+    if options["steps"] == SHARD and options["shard"] is None:
+        raise click.UsageError("--steps shard needs --shard I/S, as in 1/4")
     if options["verify"] and options["shards"] is None:
         raise click.UsageError("--verify compares the answers of shards: give --steps decide and --shards")
-    if options["answer_all"] and steps != SHARD:
-        raise click.UsageError("--answer-all is for --steps shard")
-    if options["max_memory"] is not None and (steps == SHARD or options["shards"] is not None):
+    if options["max_memory"] is not None and options["shards"] is not None:
         raise click.UsageError("--max-memory is not for shards: bound the kept pages with --keep, see `twinsieve plan`")
-    if steps == CANONICAL and rule_from(options) is not None:
-        raise click.UsageError("--steps canonical takes the policy of the log: leave the options of the rule out")
-    if steps in {SHARD, CANONICAL} and any(options[name] is not None for name in ("action", "keep")):
-        raise click.UsageError(f"--steps {steps} takes the policy of the log: leave --action and --keep out")
     return None if options["shard"] is None else ShardNumber.parse(options["shard"])
 
 

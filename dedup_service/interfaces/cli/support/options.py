@@ -30,6 +30,7 @@ from dedup_service.runtime.workers.cores import usable_cores
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
 if TYPE_CHECKING:
+    from dedup_service.runtime.kafka.state.mounted_bases import GivenBases
     from dedup_service.runtime.kafka.topics import Topics
     from dedup_service.runtime.workers.preparation import Preparer
 
@@ -60,6 +61,7 @@ __all__ = [
     "with_options",
 ]
 
+_BASES_VARIABLE = "TWINSIEVE_LOG_BASES"
 _BASE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 """It is written in verdicts, and read by people."""
 
@@ -217,7 +219,7 @@ SERVED_BASES = click.option(
     "bases",
     metavar="NAME=DIR|ADDRESS",
     multiple=True,
-    envvar="TWINSIEVE_LOG_BASES",
+    envvar=_BASES_VARIABLE,
     show_envvar=True,
     help="Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. "
     "`serve` begins an empty log with these. [default: none]",
@@ -354,19 +356,28 @@ def connection_from(options: Mapping[str, Any]) -> Connection:
     return Connection(options["bootstrap"], overridden(properties, by=_pairs(options["client_options"])))
 
 
-def bases_from(options: Mapping[str, Any]) -> dict[str, str]:
+def bases_from(options: Mapping[str, Any]) -> "GivenBases":
     """Return where the bases of a log are, by name. Raises UsageError for one without a name, or given twice."""
-    bases: dict[str, str] = {}
+    from dedup_service.runtime.kafka.state.mounted_bases import BASE_OPTION, GivenBases
+
+    is_variable = _source_of("bases") is click.core.ParameterSource.ENVIRONMENT
+    bases = GivenBases(given_by=f"the environment variable {_BASES_VARIABLE}" if is_variable else BASE_OPTION)
     for text in options["bases"]:
         name, equals, place = text.partition("=")
         if not (equals and place and _BASE_NAME.fullmatch(name)):
             raise click.UsageError(
-                f"--base {text!r}: write NAME=FOLDER, as in corpus=/srv/corpus; a name has letters, digits, '.', '_' "
-                "and '-', 100 at most"
+                f"{bases.given_by}: {text!r} is no base: write NAME=FOLDER, as in corpus=/srv/corpus; a name has "
+                "letters, digits, '.', '_' and '-', 100 at most"
             )
         if bases.setdefault(name, place) != place:
-            raise click.UsageError(f"--base gives {name} twice: remove one of them")
+            raise click.UsageError(f"{bases.given_by} gives {name} twice: remove one of them")
     return bases
+
+
+def _source_of(name: str) -> click.core.ParameterSource | None:
+    """Return where the value of an option of the running command came from."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.get_parameter_source(name)
 
 
 def topics_from(options: Mapping[str, Any]) -> "Topics":
@@ -384,8 +395,7 @@ def state_folder(options: Mapping[str, Any]) -> str | None:
     """
 
     def is_given(name: str) -> bool:
-        source = click.get_current_context().get_parameter_source(name)
-        return bool(options.get(name)) and source is not click.core.ParameterSource.ENVIRONMENT
+        return bool(options.get(name)) and _source_of(name) is not click.core.ParameterSource.ENVIRONMENT
 
     if options["state"] and is_given("bootstrap"):
         raise click.UsageError("--bootstrap and --state name two logs: give one of them")

@@ -146,7 +146,8 @@ class PageTable:
 
         names = ("id", "url", "title", "text", "lang", "date", "site_name", "canonical_url")
         lists = ("keywords", "tags", "references")
-        columns = [(key, pa.string()) for key in names] + [(key, pa.list_(pa.string())) for key in lists]
+        columns = [(key, pa.string()) for key in names] + [("text_percent", pa.int8())]
+        columns += [(key, pa.list_(pa.string())) for key in lists]
         self._file = TableFile(name, pa.schema(columns))
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:

@@ -46,6 +46,22 @@ export function table(caption, columns, rows) {
       el("tbody", {}, body)));
 }
 
+// The same as a table whose rows become cards on a phone. columns: [[title, class], …], "short" for cells of one line.
+export function cards(caption, columns, rows) {
+  const head = columns.map(([title, kind]) => el("th", { scope: "col", role: "columnheader", class: kind || null }, title));
+  return el("table", { class: "cards", role: "table" }, el("caption", { class: "unseen" }, caption),
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
+    el("tbody", { role: "rowgroup" }, rows.map((cells) => card(columns, cells))));
+}
+
+// One row of such a table. Cards lose the semantics of tables, so each cell has its role, and its heading.
+export function card(columns, cells, attributes = {}) {
+  return el("tr", { role: "row", ...attributes }, cells.map((cell, column) => {
+    const [title, kind] = columns[column];
+    return el("td", { role: "cell", "data-title": title, class: kind || null }, cell ?? "–");
+  }));
+}
+
 // Replace the content after the heading of a section, where it changed; focus, selection and scrolling are kept.
 export function fill(section, ...content) {
   const heading = section.querySelector(":scope > h2");

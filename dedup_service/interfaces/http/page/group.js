@@ -1,6 +1,6 @@
 // The page at `/group`: the pages of a group, and which of them stands for it. The query names a page of it.
-import { el, fill, foreign, link, table } from "./dom.js";
-import { bits, count, moment, score } from "./format.js";
+import { cards, el, fill, foreign, link } from "./dom.js";
+import { bits, count, moment, percent, score } from "./format.js";
 import { ask, TokenNeeded } from "./line.js";
 
 const REMOVED = {
@@ -9,8 +9,8 @@ const REMOVED = {
   update: "has another text by now",
   correction: "a person moved it to another group",
 };
-const COLUMNS = [["Page", ""], ["Verdict", ""], ["Bits", ""], ["Score", "number"], ["Rule", ""], ["Letters", "number"],
-  ["When", ""], ["Stands for the group", ""], ["Why", ""]];
+const COLUMNS = [["Page", ""], ["Verdict", "short"], ["Bits", "phrase"], ["Score", "number"], ["Rule", "phrase"], ["Letters", "number"],
+  ["Main text", "number"], ["Published", "short"], ["Logged", ""], ["Canonical", ""], ["Why", "short"]];
 const here = new URLSearchParams(location.search);
 const byId = (id) => document.getElementById(id);
 
@@ -39,7 +39,7 @@ function apiQuery() {
 }
 
 function showGroup(group) {
-  const standsFor = group.canonical ? link(group.canonical.url) : "none: all its pages are gone";
+  const standsFor = group.canonical ? el("span", { class: "page-url" }, link(group.canonical.url)) : "none: all its pages are gone";
   const earlier = group.follows === null ? [] : fact("Before its text changed",
     el("a", { href: `/group?sequence=${group.follows}` }, `group ${count(group.follows)}`));
   showSection("group", el("dl", { class: "facts" },
@@ -50,18 +50,21 @@ function showGroup(group) {
 
 function showMembers(group) {
   const rows = group.members.map((member) => [
-    [link(member.url, member.title || member.url), member.removed ? `: ${REMOVED[member.removed] ?? member.removed}` : null],
+    [el("span", { class: "page-title" }, link(member.url, member.title || member.url)),
+      member.removed ? el("span", {}, REMOVED[member.removed] ?? member.removed) : null],
     el("span", { class: `verdict ${member.verdict}` }, member.verdict),
     bits(member.distance),
     score(member.score),
-    member.reason ? foreign(member.reason) : "–",
+    member.reason ? foreign(member.reason) : null,
     count(member.letters),
+    percent(member.text_percent === null ? null : member.text_percent / 100),
+    member.date === null ? null : el("time", { datetime: member.date }, member.date),
     moment(member.at === null ? null : Date.parse(member.at) / 1000),
-    member.sequence === group.canonical?.sequence ? "yes" : "",
+    member.sequence === group.canonical?.sequence ? "yes" : "no",
     el("a", { href: `/why?sequence=${member.sequence}`, "aria-label": `Why: ${member.title || member.url}` }, "why"),
-  ]).map(([page, ...cells]) => [el("span", {}, page), ...cells]);
+  ]);
   const omitted = group.omitted ? el("p", { class: "note" }, `${count(group.omitted)} later pages are not listed.`) : null;
-  showSection("members", table("Its pages", COLUMNS, rows), omitted);
+  showSection("members", cards("Its pages", COLUMNS, rows), omitted);
 }
 
 function fact(name, ...value) {

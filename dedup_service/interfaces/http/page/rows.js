@@ -1,6 +1,9 @@
-// One row of the table of duplicates. On a phone each row becomes a card, so each cell has its heading as an attribute.
-import { foreign, el, link } from "./dom.js";
+// One row of the table of duplicates, whose headings are in index.html.
+import { card, el, foreign, link } from "./dom.js";
 import { bits, moment, score, time } from "./format.js";
+
+const COLUMNS = [["Time", "short"], ["Verdict", "short"], ["Page", ""], ["Original", ""], ["Bits", "phrase"], ["Score", "short"],
+  ["Rule", "phrase"], ["Why", "short"]];
 
 export function whyLink(row) {
   const query = new URLSearchParams({ url: row.url, sequence: row.sequence });
@@ -8,16 +11,16 @@ export function whyLink(row) {
 }
 
 export function rowOf(row) {
-  const cell = (title, ...content) => el("td", { role: "cell", "data-title": title }, ...content);
-  return el("tr", { role: "row", "data-number": row.number },
-    cell("Time", el("time", { datetime: new Date(row.at * 1000).toISOString(), title: moment(row.at) }, time(row.at))),
-    cell("Verdict", el("span", { class: `verdict ${row.verdict}` }, row.verdict)),
-    cell("Page", page(row.title, row.url)),
-    cell("Original", page("", row.of_url ?? row.of), row.of_base ? [" in ", foreign(row.of_base)] : null),
-    cell("Bits", bits(row.distance)),
-    cell("Score", score(row.score)),
-    cell("Rule", row.reason ?? "–"),
-    cell("Why", whyLink(row)));
+  return card(COLUMNS, [
+    el("time", { datetime: new Date(row.at * 1000).toISOString(), title: moment(row.at) }, time(row.at)),
+    el("span", { class: `verdict ${row.verdict}` }, row.verdict),
+    page(row.title, row.url),
+    [page("", row.of_url ?? row.of), row.of_base ? [" in ", foreign(row.of_base)] : null].flat(),
+    bits(row.distance),
+    score(row.score),
+    row.reason,
+    whyLink(row),
+  ], { "data-number": row.number });
 }
 
 function page(title, url) {

@@ -83,7 +83,8 @@ export function hosts(data, choose) {
 }
 
 export function groups(data) {
-  const rows = data.largest.map((group) => [link(group.url, group.title || group.url), count(group.pages)]);
+  const rows = data.largest.map((group) => [
+    el("span", { class: "page-title" }, link(group.url, group.title || group.url)), count(group.pages)]);
   fill(byId("groups"), rows.length ? table("Kept pages with the most copies", [["Kept page", ""], ["Copies", NUMBER]], rows) : note("No duplicates yet."));
 }
 

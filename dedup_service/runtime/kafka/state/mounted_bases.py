@@ -39,7 +39,19 @@ from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_mani
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["BASES_FOLDER", "BaseOffer", "BaseUnusableError", "MountedBases", "offered_bases", "require_bases"]
+__all__ = [
+    "BASES_FOLDER",
+    "BASE_OPTION",
+    "BaseOffer",
+    "BaseUnusableError",
+    "GivenBases",
+    "MountedBases",
+    "given_by",
+    "offered_bases",
+    "require_bases",
+]
+
+BASE_OPTION = "--base"
 
 BASES_FOLDER = "bases"
 """The folder of a process in which bases from addresses are, and what is made of bases."""
@@ -49,6 +61,19 @@ _SCRATCH, _BEGUN = "scratch", "begun"
 
 class BaseUnusableError(StateError):
     """A base of the log is not there, or is another one. The process goes on once it is there as it was."""
+
+
+class GivenBases(dict[str, str]):
+    """Where the bases of a log are, folder or address by name. given_by: the option or variable that says so."""
+
+    def __init__(self, places: Mapping[str, str] | None = None, *, given_by: str = BASE_OPTION) -> None:
+        super().__init__(places or {})
+        self.given_by = given_by
+
+
+def given_by(bases: Mapping[str, str]) -> str:
+    """Return what gives bases: the option, unless `bases` says otherwise."""
+    return bases.given_by if isinstance(bases, GivenBases) else BASE_OPTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +241,13 @@ def offered_bases(given: Mapping[str, str], folder: Path, space_id: str | None =
 
 
 def require_bases(policy: Policy, given: Mapping[str, str]) -> None:
-    """Raise ConfigurationError if bases are given that the log was not begun with."""
-    others = [name for name in given if name not in {base.name for base in policy.bases}]
+    """Raise ConfigurationError if bases are given that the log was not begun with; it names what gives them."""
+    others = ", ".join(name for name in given if name not in {base.name for base in policy.bases})
     if others:
         begun = f"with the bases {', '.join(base.name for base in policy.bases)}" if policy.bases else "without bases"
         raise ConfigurationError(
-            f"the log was begun {begun}, and cannot be given {', '.join(others)} any later: leave it out, or begin "
-            "another log with --prefix"
+            f"the log was begun {begun}, and cannot be given {others} any later: leave {others} out of "
+            f"{given_by(given)}, or begin another log with --prefix"
         )
 
 

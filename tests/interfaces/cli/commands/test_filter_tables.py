@@ -88,6 +88,29 @@ def test_pages_of_any_kind_are_kept_as_lines_or_rows(cli: Cli, tmp_path: Path) -
         assert [(line["id"], line["url"]) for line in again.lines] == wanted
 
 
+@pytest.mark.parametrize("name", ["kept.jsonl", "kept.parquet"])
+def test_kept_pages_have_the_share_of_their_main_text(cli: Cli, tmp_path: Path, name: str) -> None:
+    """So a state that is made of them knows it as the first one did, and the date of each page."""
+    site, kept = tmp_path / "site", tmp_path / name
+    site.mkdir()
+    for number in range(3):
+        article = f"<article><h1>Title</h1><p>{page(number)['text']}</p></article>"
+        menu = f"<div>{'About us, terms, and how to reach us. ' * number}</div>"
+        date = f'<meta property="article:published_time" content="2026-11-2{number}T08:00:00Z">'
+        (site / f"{number}.html").write_text(f"<html><head>{date}</head><body>{menu}{article}</body></html>")
+    assert cli("filter", site, "--kept", kept, "--state", tmp_path / "first").code == 0
+    assert cli("filter", kept, "--state", tmp_path / "second").code == 0
+
+    def known(state: str) -> list[tuple[str, str, int]]:
+        members = [member for group in cli("groups", "--state", tmp_path / state).lines for member in group["members"]]
+        return [(member["url"], member["date"], member["text_percent"]) for member in members]
+
+    assert known("second") == known("first")
+    shares = [share for _, _, share in known("first")]
+    assert None not in shares
+    assert len(set(shares)) > 1
+
+
 def test_kept_lines_are_packed_as_their_name_says(cli: Cli, tmp_path: Path) -> None:
     """The lines are those that were read."""
     lines = write_lines(tmp_path / "pages.jsonl", PAGES)

@@ -1,5 +1,6 @@
 """`twinsieve serve` without a broker: its options and their checks."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +9,14 @@ import click
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.log_records import Policy
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.core.verdict import Action
-from dedup_service.interfaces.cli.commands.serve import serve_command, settings_of
+from dedup_service.interfaces.cli.commands.serve import STEPS, serve_command, settings_of
+from dedup_service.interfaces.cli.support.step_options import USED_BY
 from dedup_service.runtime.kafka.service import ServiceSettings
+from dedup_service.runtime.kafka.state.mounted_bases import require_bases
 from dedup_service.runtime.kafka.topics import OutputMode
 from tests.interfaces.cli.running import Cli, Ran
 
@@ -28,8 +32,8 @@ def serve(*arguments: object) -> Ran:
 
 def settings(*arguments: str) -> ServiceSettings:
     """Return the settings that a command line names."""
-    context = serve_command.make_context("serve", [*arguments])
-    return settings_of(context.params)
+    with serve_command.make_context("serve", [*arguments]) as context:
+        return settings_of(context.params)
 
 
 def test_defaults_are_those_of_the_service() -> None:
@@ -42,9 +46,9 @@ def test_every_option_reaches_the_settings() -> None:
     """Including those that it shares with `filter`."""
     parsed = settings(
         *("--bootstrap", "a:1,b:2", "--state", "s", "--prefix", "news.", "--group", "g", "--instance", "one"),
-        *("--steps", "decide", "--k", "2", "--action", "drop", "--scheme", "tf", "--processes", "3"),
+        *("--steps", "decide", "--k", "2", "--action", "drop", "--scheme", "tf"),
         *("--shards", "4", "--verify"),
-        *("--page-timeout-s", "5", "--max-rejected-share", "0.5", "--drain-s", "7", "--transaction-timeout-s", "8"),
+        *("--page-timeout-s", "5", "--drain-s", "7", "--transaction-timeout-s", "8"),
         *("--session-timeout-s", "9", "--snapshot-every", "10", "--client-option", "security.protocol=SSL"),
         *("--outputs", "verdicts"),
     )
@@ -52,10 +56,12 @@ def test_every_option_reaches_the_settings() -> None:
     assert parsed.connection.configs()["security_protocol"] == "SSL"
     assert (parsed.prefix, parsed.group, parsed.instance, parsed.steps) == ("news.", "g", "one", {"decide"})
     assert (parsed.rule, parsed.action, parsed.space.scheme) == (rule_for(k=2), Action.DROP, "tf")
-    assert (parsed.processes, parsed.page_timeout_s, parsed.rejection_limit.share) == (3, 5, 0.5)
     assert (parsed.resolved_shards, parsed.verify, parsed.shard) == (4, True, None)
     assert (parsed.drain_s, parsed.transaction_timeout_s, parsed.session_timeout_s) == (7, 8, 9)
-    assert (parsed.snapshot_every, parsed.outputs) == (10, OutputMode.VERDICTS)
+    assert (parsed.page_timeout_s, parsed.snapshot_every, parsed.outputs) == (5, 10, OutputMode.VERDICTS)
+    preparing = ("--steps", "fingerprint", "--processes", "3", "--max-rejected-share", "0.5")
+    parsed = settings("--bootstrap", "a:1", "--state", "s", *preparing)
+    assert (parsed.steps, parsed.processes, parsed.rejection_limit.share) == ({"fingerprint"}, 3, 0.5)
 
 
 def test_bases_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,14 +78,77 @@ def test_bases_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings(*where).bases == {"corpus": "/srv/corpus", "old": "/srv/old"}
 
 
+@pytest.mark.parametrize("steps", [["both"], ["shard", "--shard", "1/2"], ["canonical"]])
+def test_bases_of_another_log_say_what_gives_them(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option, or the variable, which nobody sees on the command line."""
+    log = Policy(rule_for(), Action.FLAG, "space")
+    where = ("--bootstrap", "a:1", "--state", "s", "--steps", *steps)
+    with pytest.raises(ConfigurationError, match=r"begun without bases, .*: leave corpus, old out of --base, or begin"):
+        require_bases(log, settings(*where, "--base", "corpus=/a", "--base", "old=/b").bases)
+    monkeypatch.setenv("TWINSIEVE_LOG_BASES", "corpus=/a")
+    with pytest.raises(ConfigurationError, match="leave corpus out of the environment variable TWINSIEVE_LOG_BASES"):
+        require_bases(log, settings(*where).bases)
+    with pytest.raises(ConfigurationError, match="leave old out of --base"):
+        require_bases(log, settings(*where, "--base", "old=/b").bases)
+    for wrong, message in (("corpus", "is no base"), ("corpus=a corpus=b", "gives corpus twice")):
+        monkeypatch.setenv("TWINSIEVE_LOG_BASES", wrong)
+        with pytest.raises(click.UsageError, match=f"variable TWINSIEVE_LOG_BASES.* {message}"):
+            settings(*where)
+
+
 def test_a_shard_is_named_by_its_number_and_how_many_there_are() -> None:
     """The step of a shard has no other options of the index."""
     parsed = settings("--bootstrap", "a:1", "--state", "s", "--steps", "shard", "--shard", "3/8", "--answer-all")
     assert (parsed.steps, parsed.shard, parsed.answer_all) == ({"shard"}, ShardNumber(3, 8), True)
 
 
-SHARD = ["--bootstrap", "a:1", "--state", "s", "--steps", "shard"]
-CANONICAL = ["--bootstrap", "a:1", "--state", "s", "--steps", "canonical"]
+WHERE = ["--bootstrap", "a:1", "--state", "s"]
+SHARD = [*WHERE, "--steps", "shard"]
+DECIDE = [*WHERE, "--steps", "decide"]
+
+VALUES = {
+    "--scheme": "tf", "--factor": "smooth=1", "--without": "length", "--idf": "f", "--user-words": "f",
+    "--outputs": "verdicts",
+    "--action": "drop", "--keep": "90d", "--profile": "precise", "--k": "2", "--channels": "both", "--mu": "0.5",
+    "--session-timeout-s": "6", "--stall-s": "90", "--page-timeout-s": "5", "--page-memory-mb": "500",
+    "--processes": "1", "--max-rejected-share": "1", "--max-memory": "1G", "--snapshot-every": "9",
+    "--shards": "4", "--verify": None, "--shard": "1/4", "--answer-all": None,
+}  # fmt: skip
+"""Options that not every step uses, with values: some are the defaults, which are refused as well if they are given."""
+
+
+def test_every_option_says_which_steps_use_it() -> None:
+    """The table has each option of the command once, and no others; those here are the ones that a step leaves out."""
+    assert {option.name for option in serve_command.params} == set(USED_BY)
+    some = {option.opts[0] for option in serve_command.params if len(USED_BY[option.name or ""]) < len(STEPS)}
+    assert some == set(VALUES)
+    assert all(set(steps) <= set(STEPS) for steps in USED_BY.values())
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_options_that_the_steps_do_not_use_are_refused(steps: str, cli: Cli) -> None:
+    """All of them in one line, each with the steps that use it."""
+    names = {option.opts[0]: option.name or "" for option in serve_command.params}
+    unused = [option for option in VALUES if steps not in USED_BY[names[option]]]
+    given = [word for option in unused for word in (option, VALUES[option]) if word is not None]
+    ran = cli("serve", *WHERE, "--steps", steps, *given)
+    assert ran.code == 2
+    [line] = [line for line in ran.err.splitlines() if f"leave out what --steps {steps} does not use: " in line]
+    for option in unused:
+        *_, last = USED_BY[names[option]]
+        assert re.search(rf"{option} is for --steps [a-z, ]*{last}(;|$)", line)
+    assert line.count(" is for ") == len(unused)
+
+
+def test_variables_for_all_processes_are_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deployment may set them for processes whose steps do not use them."""
+    monkeypatch.setenv("TWINSIEVE_LOG_BASES", "corpus=/srv/corpus")
+    monkeypatch.setenv("TWINSIEVE_BOOTSTRAP", "a:1")
+    for option in serve_command.params:
+        monkeypatch.setattr(option, "envvar", option.envvar or f"TWINSIEVE_TEST_{(option.name or '').upper()}")
+    monkeypatch.setenv("TWINSIEVE_TEST_K", "2")
+    monkeypatch.setenv("TWINSIEVE_TEST_PROCESSES", "2")
+    assert settings("--state", "s", "--steps", "shard", "--shard", "1/2").shard == ShardNumber(1, 2)
 
 
 @pytest.mark.parametrize(
@@ -89,19 +158,12 @@ CANONICAL = ["--bootstrap", "a:1", "--state", "s", "--steps", "canonical"]
         (SHARD, "needs --shard I/S"),
         ([*SHARD, "--shard", "5/4"], "counted from 1"),
         ([*SHARD, "--shard", "4"], "as in 1/4"),
-        ([*SHARD, "--shard", "1/4", "--shards", "4"], "--shards is for --steps decide"),
-        ([*SHARD, "--shard", "1/4", "--action", "drop"], "--steps shard takes the policy of the log"),
-        ([*SHARD, "--shard", "1/4", "--max-memory", "1GB"], "--max-memory is not for shards"),
         (
-            ["--bootstrap", "a:1", "--state", "s", "--steps", "decide", "--shards", "3"],
+            [*DECIDE, "--shards", "3"],
             "'3' is not one of '1', '2', '4'",
         ),
-        (["--bootstrap", "a:1", "--state", "s", "--verify"], "--verify compares the answers of shards"),
-        (["--bootstrap", "a:1", "--state", "s", "--answer-all"], "--answer-all is for --steps shard"),
-        ([*CANONICAL, "--shards", "4"], "--shards is for --steps decide"),
-        ([*CANONICAL, "--keep", "90d"], "takes the policy of the log"),
-        ([*CANONICAL, "--k", "2"], "takes the policy of the log"),
-        ([*CANONICAL, "--max-memory", "1G"], "--max-memory is for the deciding step"),
+        ([*DECIDE, "--verify"], "--verify compares the answers of shards"),
+        ([*DECIDE, "--shards", "4", "--max-memory", "1GB"], "--max-memory is not for shards"),
         (["--bootstrap", "a:1"], "--state"),
         (["--bootstrap", "a:1", "--state", "s", "--trusted-proxy", "10.0.0.7"], "--trusted-proxy needs"),
         (["--bootstrap", "a:1", "--state", "s", "--http", "0", "--trusted-proxy", "*"], "not the address of a proxy"),

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from tests.interfaces.cli.running import Cli, page, write_lines
 
@@ -69,3 +71,28 @@ def test_a_folder_without_a_state_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert ran.code == 1
     assert str(tmp_path) in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("state", "info", "STATE"),
+        ("groups", "--state", "STATE"),
+        ("why", page(1)["url"], "--state", "STATE"),
+        ("corrections", "--state", "STATE"),
+        ("corrections", "--state", "STATE", "--export", "pairs.jsonl"),
+        ("policy", "show", "--state", "STATE"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_commands_that_only_read_leave_a_state_folder_as_it_was(
+    cli: Cli, tmp_path: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They make no file in it, and change none."""
+    monkeypatch.chdir(tmp_path)
+    state, pages = tmp_path / "state", write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(1, id="again")])
+    cli("filter", pages, "--state", state)
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in state.rglob("*") if path.is_file()}
+    ran = cli(*(str(state) if word == "STATE" else word for word in command))
+    assert ran.code == 0, ran.err
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in state.rglob("*") if path.is_file()} == before
