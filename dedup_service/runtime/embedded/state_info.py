@@ -10,7 +10,7 @@ from typing import Any
 from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, Guard, VerdictKind, guard_counter
-from dedup_service.runtime.embedded.database import Database
+from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database
 from dedup_service.runtime.embedded.journal import read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER
@@ -98,11 +98,16 @@ def state_info(folder: str | Path) -> StateInfo:
 
 
 def open_read_only(folder: str | Path) -> Database:
-    """Open the journal in the state `folder` for reading; StateError if the folder has none. Takes no lock."""
+    """Open the journal in the state `folder` for reading; StateError if the folder has none. Takes no lock.
+
+    SQLite wants a file beside a journal. Where it cannot make one, as in a backup that is mounted for reading, a
+    journal without a write-ahead file, which nobody has open, is read without.
+    """
     journal = Path(folder) / JOURNAL_FILE
     if not journal.exists():
         raise StateError(f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path")
-    return Database(journal, read_only=True)
+    is_open = journal.with_name(journal.name + WRITE_AHEAD).exists()
+    return Database(journal, read_only=True, unchanging=not is_open and not os.access(folder, os.W_OK))
 
 
 def read_info(database: Database, folder: Path | None) -> StateInfo:
@@ -116,7 +121,10 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         free_bytes = database.free_bytes()
     journal, pages = (folder or _NOWHERE) / JOURNAL_FILE, (folder or _NOWHERE) / PAGES_FOLDER
     store = store_info(pages)
-    journal_disk = {"journal": disk_bytes(journal), "write_ahead": disk_bytes(journal.with_name(journal.name + "-wal"))}
+    journal_disk = {
+        "journal": disk_bytes(journal),
+        "write_ahead": disk_bytes(journal.with_name(journal.name + WRITE_AHEAD)),
+    }
     return StateInfo(
         space_id=header.space_id,
         space=MappingProxyType(dict(header.space)),

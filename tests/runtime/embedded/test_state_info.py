@@ -1,5 +1,6 @@
 """The description of a state folder, read while it is written."""
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
-from dedup_service.runtime.embedded.state_info import read_info, state_info
+from dedup_service.runtime.embedded.state_info import open_read_only, read_info, state_info
 from dedup_service.runtime.store.manifest import MANIFEST
 
 from .prepared import SPACE, SPACE_ID, prepared
@@ -34,6 +35,23 @@ def test_info_counts_what_the_log_holds_while_it_is_written(tmp_path: Path) -> N
     assert closed.pages_bytes > 0
     assert closed.journal_bytes > 0
     assert 0 < closed.text_bytes < in_use.text_bytes
+
+
+def test_a_folder_that_cannot_be_written_is_read_without_a_file_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup is mounted for reading; SQLite would want to make two files in it."""
+    state = State(tmp_path, SPACE_ID, SPACE)
+    state.decide([(prepared("u1", 1), None)])
+    state.close()
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(os, "access", lambda _path, mode: mode != os.W_OK)
+    database = open_read_only(tmp_path)
+    try:
+        assert read_info(database, tmp_path).entries == 1
+        assert sorted(tmp_path.iterdir()) == before
+    finally:
+        database.close()
 
 
 def test_sizes_are_those_of_the_last_commit(tmp_path: Path) -> None:
