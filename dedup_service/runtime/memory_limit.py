@@ -39,6 +39,8 @@ SHARE = 0.02
 HELD_SHARE = 0.1
 """Share of the memory in use that kept pages take at least where fewer of them are of any help."""
 
+_DECIDED = "What was decided is in the state folder, if there is one (--state): the same command goes on with it"
+
 _STATUS = Path("/proc/self/status")
 _COUNTED = ("RssAnon:", "RssShmem:")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -130,19 +132,19 @@ class ProcessMemoryLimit:
         if used <= (BOUNDED_AT if keep else 1) * self._limit_bytes:
             self._left = CHECK_EVERY
             return None
-        if not keep:  # neither here nor below, the next call waits for more pages
-            raise MemoryLimitError(
-                f"this process uses {format_size(used)} of memory, the limit is {format_size(self._limit_bytes)}, with "
-                f"{kept:,} kept pages: raise the limit (--max-memory), or bound the kept pages (--keep {max(1, kept)})."
-                " What was decided is in the state folder, if there is one (--state): the same command goes on with it"
-            )
         held = held_bytes()
         is_of_help = used - held <= self._limit_bytes and held >= HELD_SHARE * used
-        if used > self._limit_bytes and not is_of_help:
+        if used > self._limit_bytes and not is_of_help:  # neither here nor below, the next call waits for more pages
             raise MemoryLimitError(
                 f"this process uses {format_size(used)} of memory, of which {kept:,} kept pages take "
                 f"{format_size(held)}: fewer of them do not help against a limit of {format_size(self._limit_bytes)}; "
-                "raise it (--max-memory)"
+                f"raise it (--max-memory). {_DECIDED}"
+            )
+        if not keep:
+            raise MemoryLimitError(
+                f"this process uses {format_size(used)} of memory, the limit is {format_size(self._limit_bytes)}, with "
+                f"{kept:,} kept pages: raise the limit (--max-memory), or bound the kept pages (--keep {max(1, kept)})."
+                f" {_DECIDED}"
             )
         self._left = CHECK_EVERY
         return self._lower(used, kept, keep) if is_of_help else None

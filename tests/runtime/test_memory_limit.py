@@ -55,6 +55,14 @@ def test_a_state_that_keeps_all_pages_is_refused() -> None:
     assert limit.step(1, 70_000, KEEP_ALL, lambda: LIMIT) is None
 
 
+def test_nobody_is_told_to_bound_pages_that_take_little() -> None:
+    """A limit that the program itself fills is to be raised, whether or not pages have bounds."""
+    limit = ProcessMemoryLimit(LIMIT, Memory())
+    with pytest.raises(MemoryLimitError, match="fewer of them do not help") as raised:
+        limit.step(1, 0, KEEP_ALL, lambda: 0)
+    assert "--keep" not in str(raised.value)
+
+
 @pytest.mark.parametrize(("keep", "bound"), [("90d", "90d,70000"), ("100000", "70000"), ("90d,80000", "90d,70000")])
 def test_a_state_with_bounds_keeps_as_many_pages_as_it_has(keep: str, bound: str) -> None:
     """The age stays as it is."""

@@ -142,10 +142,13 @@ class Restorer:
         """StateDamagedError if the journal ends before the commit: every commit covers what the journal has durably."""
         journal = self.journal
         if manifest.label.log == journal.header.identity and manifest.extra and manifest.sequence > journal.sequence:
+            otherwise = f"or, to go on without these records, move {self.folder} away"
+            if journal.log.counter(MOVED):  # it cannot build them again
+                otherwise = "or start a new state folder and filter the same input again"
             raise StateDamagedError(
                 f"the kept pages in {self.folder} are at record {manifest.sequence}, the journal ends at "
-                f"{journal.sequence}: records were lost, or it is an older copy. Restore both from one copy; or, to go "
-                f"on without these records, move {self.folder} away"
+                f"{journal.sequence}: records were lost, or it is an older copy. Restore both from one copy; "
+                f"{otherwise}"
             )
 
     def _from_log(self) -> Restored:

@@ -191,6 +191,24 @@ def test_a_note_without_its_state_is_no_note(interrupted: list[str], tmp_path: P
     assert "going on" not in cli(*interrupted).err
 
 
+def test_a_note_beside_an_older_journal_is_no_note(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who restores journal and pages from a copy has all read again: later copies of lost pages are found."""
+    articles = [page(number, article(number, 30)) for number in range(1100)]
+    lines = write_lines(tmp_path / "in.jsonl", articles + [page(2000 + n, article(n, 30)) for n in range(600, 1000)])
+    state, older = tmp_path / "state", tmp_path / "older"
+    arguments = ("filter", lines, "-o", tmp_path / "v.jsonl", "--state", state, "--processes", "1")
+    stopped_in_the_middle(cli, monkeypatch, *arguments, batches=1)
+    shutil.copytree(state, older)
+    stopped_in_the_middle(cli, monkeypatch, *arguments, batches=1)
+    shutil.copy(state / resume.NOTE_FILE, older)
+    shutil.rmtree(state)
+    older.rename(state)
+    ran = cli(*arguments)
+    assert "is another one, or an older copy, since the run that was interrupted" in ran.err
+    cli("filter", lines, "-o", tmp_path / "whole.jsonl", "--state", tmp_path / "new", "--processes", "1")
+    assert (tmp_path / "v.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
 def test_the_run_of_another_command_removes_the_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
     """It may have written the same outputs, even if it cannot go on itself."""
     cli("filter", tmp_path / "in" / "pages.jsonl", "--state", tmp_path / "state", "--processes", "1")

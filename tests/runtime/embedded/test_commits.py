@@ -238,6 +238,21 @@ def test_a_journal_that_ends_before_its_pages_is_refused(tmp_path: Path) -> None
     assert kinds_of_copies(tmp_path / "copy", 3, WIDE) == [VerdictKind.DUPLICATE] * 2 + [VerdictKind.UNIQUE]
 
 
+def test_nobody_is_told_to_move_pages_away_that_the_journal_cannot_build_again(tmp_path: Path) -> None:
+    """An older journal that has left evidence to the pages cannot go on without them."""
+    state = opened(tmp_path / "state", NARROW)
+    for start in range(0, 60, 5):
+        decide(state, range(start, start + 5))
+        commit(state)
+    assert state.journal.log.counter(MOVED)
+    state.close()
+    shutil.copy(tmp_path / "state" / JOURNAL_FILE, tmp_path / "older")
+    kinds_of_copies(tmp_path / "state", 4, NARROW)
+    shutil.copy(tmp_path / "older", tmp_path / "state" / JOURNAL_FILE)
+    with pytest.raises(StateDamagedError, match=r"Restore both from one copy; or start a new state folder and filter"):
+        opened(tmp_path / "state", NARROW)
+
+
 @pytest.mark.parametrize("settings", [NARROW, WIDE])
 @pytest.mark.parametrize("is_missing", [True, False])
 def test_pages_without_their_journal_are_refused(tmp_path: Path, settings: StateSettings, is_missing: bool) -> None:

@@ -6,8 +6,9 @@ command cuts the outputs back to these sizes and reads on behind that record. Wh
 state, so it gets the same verdicts again.
 
 It begins with the first record, as if there were no note, if anything is different: the inputs, their sizes or times of
-change, an option, or what the outputs have. An input of which no change could be seen, as of a pipe, is read again; of
-a folder, the name counts. A run that reached its end removes the note, and so does one of another command.
+change, an option, what the outputs have, or a journal that lacks what it had, as an older copy does. An input of which
+no change could be seen, as of a pipe, is read again; of a folder, the name counts. A run that reached its end removes
+the note, and so does one of another command.
 """
 
 import os
@@ -23,6 +24,7 @@ import xxhash
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE
+from dedup_service.runtime.embedded.journal_mark import has_mark, journal_mark
 from dedup_service.runtime.readers import Mark, NamedRecord, Record
 from dedup_service.runtime.readers.open import found_at
 
@@ -50,7 +52,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     command: what the run was asked. seen: size and version of the inputs up to the current one; None if no change of
     one could be seen. ends: what the outputs have at these sizes, see `_end_of`. due: what the file of kept records
-    lacks before its next record. last: nothing comes behind the record in its input.
+    lacks before its next record. last: nothing comes behind the record in its input. journal: see `journal_mark`.
     """
 
     command: str
@@ -63,6 +65,7 @@ class Progress(msgspec.Struct, frozen=True):
     summary: dict[str, Any]
     due: bytes | None = None
     last: bool = False
+    journal: str = ""
 
     @property
     def mark(self) -> Mark:
@@ -107,7 +110,7 @@ class ProgressNotes:
             return None
         if progress.command != self._command or not len(progress.seen) == progress.at + 1 <= len(self._names):
             return None
-        problem = self._changed(progress)
+        problem = self._changed(progress, self._path.parent)
         name, where = self._names[progress.at], f"record {progress.number:,}"
         if problem is not None:
             click.echo(f"twinsieve: {problem} since the run that was interrupted: all is read again", err=True)
@@ -145,7 +148,17 @@ class ProgressNotes:
         ends = {option: _end_of(Path(name), sizes.get(option, 0)) for option, name in self._outputs.items()}
         mark = record.mark
         progress = Progress(
-            self._command, at, mark.number, mark.position, self._seen, sizes, ends, summary, due, mark.last
+            self._command,
+            at,
+            mark.number,
+            mark.position,
+            self._seen,
+            sizes,
+            ends,
+            summary,
+            due,
+            mark.last,
+            journal_mark(self._path.parent),
         )
         _write(self._path, msgspec.json.encode(progress))
         self._noted = time.monotonic()
@@ -154,8 +167,10 @@ class ProgressNotes:
         """Remove the note: the run has reached its end."""
         self.begin()
 
-    def _changed(self, progress: Progress) -> str | None:
-        """Return what is not as it was; None if the run can go on."""
+    def _changed(self, progress: Progress, folder: Path) -> str | None:
+        """Return what is not as it was; None if the run can go on. folder: of the state."""
+        if not has_mark(folder, progress.journal):
+            return f"{folder / JOURNAL_FILE} is another one, or an older copy,"
         for name, seen in zip(self._names, progress.seen, strict=False):
             if seen is None or _seen(name) != seen:
                 return f"{name} may have changed" if seen is None else f"{name} has changed"
