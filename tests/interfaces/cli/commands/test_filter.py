@@ -87,12 +87,12 @@ def test_a_state_completes_an_interrupted_run(cli: Cli, pages: Path, tmp_path: P
 
 
 def test_a_run_without_memory_ends_and_another_goes_on(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """One line has the limit and what to do; a size that is none is wrong usage."""
+    """One line has the limit and what to do: no page is kept, so fewer do not help; wrong sizes are wrong usage."""
     whole = cli("filter", pages).out
     ran = cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1M")
     assert ran.code == 1
-    assert "the limit is 1.00 MiB" in ran.err
-    assert "--keep" in ran.err
+    assert "a limit of 1.00 MiB; raise it (--max-memory)" in ran.err
+    assert "--keep" not in ran.err
     assert cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1T").out == whole
     assert cli("filter", pages, "--max-memory", "much").code == 2
 
