@@ -152,6 +152,8 @@ def _source_of_file(
     stream = stack.enter_context(_stream(name, options.wait))
     lines = unpacked(stream, name_of(name))
     records = read_json_lines(lines, options.wait, columns=options.columns, after=after)
+    if size is None and not stream.seekable():  # a pipe has no place
+        return InputSource(name, kind, records)
     return InputSource(name, kind, records, size, stream.tell)
 
 
@@ -163,8 +165,8 @@ def _stream(name: str, wait: Wait | None) -> Iterator[BinaryIO]:
         with opened(name) as stream:
             yield stream
     elif is_pipe(name):
-        with PipeFile(name, wait) as pipe:
-            yield cast("BinaryIO", io.BufferedReader(pipe, buffer) if buffer else pipe)
+        with PipeFile(name, wait) as pipe, io.BufferedReader(pipe, buffer) if buffer else pipe as stream:
+            yield cast("BinaryIO", stream)
     else:
         with Path(name).open("rb", buffering=buffer) as stream:
             yield stream

@@ -112,3 +112,10 @@ def test_the_pipe_of_a_shell_may_have_ended_before_it_is_opened(tmp_path: Path) 
         found = b"".join(record.raw for record in source.records if record is not None)
     os.close(reading)
     assert found == LINES[:3000]
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_progress_bar_may_ask_how_much_of_a_pipe_was_read(tmp_path: Path, name: str) -> None:
+    """A pipe has neither a size nor a place."""
+    with open_source(str(pipe_in(tmp_path, name))) as source:
+        assert (source.size_bytes, source.read_bytes()) == (None, 0)
