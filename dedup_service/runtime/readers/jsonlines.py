@@ -13,7 +13,7 @@ import io
 import os
 import select
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, TypeVar
 
@@ -26,6 +26,7 @@ from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
 from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.runtime.readers.columns import Columns
+from dedup_service.runtime.readers.pipe import ReadingStopped, Wait, until_readable
 from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark, addresses_at, page_at
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "InputLine",
     "JsonLine",
     "PageJson",
-    "Wait",
     "json_of",
     "names_in_json",
     "page_in_json",
@@ -49,9 +49,6 @@ CHUNK_BYTES = 2**20
 
 SMALL_BYTES = 1 << 16
 """Of a line that is read without the limits of a worker: decoding it takes less than a millisecond and a megabyte."""
-
-Wait = Callable[[int], bool]
-"""Blocks until the descriptor may have input; returns False to stop the reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ def read_lines(
 ) -> Iterator[InputLine | None]:
     """Yield the lines of `stream`; yield None whenever the next read would block.
 
-    wait: called before a read that would block; False ends the iteration, like the end of the input.
+    wait: called before a read that would block; False raises ReadingStopped, so that no half line counts as one.
     after: number and end of the line before the first one; the stream is there.
     """
     (number, end_before), held, size = after, list[bytes](), 0
@@ -112,9 +109,12 @@ def _chunks(stream: BinaryIO, wait: Wait | None) -> Iterator[bytes | None]:
     while True:
         if not select.select([descriptor], [], [], 0)[0]:
             yield None
-            if wait is not None and not wait(descriptor):
-                return
-        chunk = os.read(descriptor, CHUNK_BYTES)
+            if not (wait or until_readable)(descriptor):
+                raise ReadingStopped
+        try:
+            chunk = os.read(descriptor, CHUNK_BYTES)
+        except BlockingIOError:  # another reader of this pipe was faster
+            continue
         if not chunk:
             return
         yield chunk
@@ -274,7 +274,8 @@ def read_json_lines(
 ) -> Iterator[JsonLine | BrokenInput | None]:
     """Yield the records of `stream`; yield None when the next line has not arrived yet.
 
-    A damaged or truncated packed file ends with a `BrokenInput`. after: begin behind that record.
+    A damaged or truncated packed file ends with a `BrokenInput`, and a wait that was ended with one more None: a caller
+    who looks then whether to stop begins no other input. after: begin behind that record.
     """
     number, end = (0, 0) if after is None else (after.number, int(after.position))
     try:
@@ -287,6 +288,8 @@ def read_json_lines(
             number, end = line.number, line.end
             if line.cut or line.raw.strip():
                 yield JsonLine(line.number, line.raw, line.cut, line.end, columns)
+    except ReadingStopped:
+        yield None
     except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
         problem = f"the file cannot be read from here on: {error}"
         yield BrokenInput(f"line {number + 1}", problem, Mark(number + 1, end, last=True))

@@ -13,9 +13,10 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, read_folder
-from dedup_service.runtime.readers.jsonlines import Wait, read_json_lines
+from dedup_service.runtime.readers.jsonlines import read_json_lines
 from dedup_service.runtime.readers.packed import PACKINGS, READ_BYTES, unpacked
 from dedup_service.runtime.readers.parquet import read_parquet, require_pyarrow
+from dedup_service.runtime.readers.pipe import PipeFile, Wait, is_pipe
 from dedup_service.runtime.readers.record import Mark, Record
 from dedup_service.runtime.readers.remote import Found, look, name_of, on_disk, opened, read_objects
 from dedup_service.runtime.readers.warc import read_warc
@@ -148,18 +149,27 @@ def _source_of_file(
         columnar = stack.enter_context(opened(name)) if is_address(name) else name
         rows = read_parquet(columnar, name, options.columns, after=after, whole=options.whole, count=meter.count)
         return InputSource(name, kind, meter.follow(rows), size, lambda: meter.share_of(size or 0))
-    stream = stack.enter_context(_stream(name))
+    stream = stack.enter_context(_stream(name, options.wait))
     lines = unpacked(stream, name_of(name))
     records = read_json_lines(lines, options.wait, columns=options.columns, after=after)
+    if size is None and not stream.seekable():  # a pipe has no place
+        return InputSource(name, kind, records)
     return InputSource(name, kind, records, size, stream.tell)
 
 
 @contextmanager
-def _stream(name: str) -> Iterator[BinaryIO]:
-    """Open a file; one that is not packed without a buffer, so that it can be polled."""
+def _stream(name: str, wait: Wait | None) -> Iterator[BinaryIO]:
+    """Open a file; one that is not packed without a buffer, so that it can be polled. No FIFO is waited for here."""
     buffer = READ_BYTES if name_of(name).endswith(PACKINGS) else 0
-    with opened(name) if is_address(name) else Path(name).open("rb", buffering=buffer) as stream:
-        yield stream
+    if is_address(name):
+        with opened(name) as stream:
+            yield stream
+    elif is_pipe(name):
+        with PipeFile(name, wait) as pipe, io.BufferedReader(pipe, buffer) if buffer else pipe as stream:
+            yield cast("BinaryIO", stream)
+    else:
+        with Path(name).open("rb", buffering=buffer) as stream:
+            yield stream
 
 
 class _Meter:

@@ -32,7 +32,7 @@ def expanded(names: Sequence[str]) -> list[str]:
     for name in names:
         matches = _matches(on_this_machine(name))
         if not matches:
-            raise ConfigurationError(f"no file or folder matches {name!r}")
+            raise ConfigurationError(_no_match(on_this_machine(name)))
         found += matches
     places: set[str] = set()
     for name in found:
@@ -107,6 +107,16 @@ def _parts(name: str) -> list[str]:
         folder = Path(name)
         return sorted(str(path) for path in folder.glob("*.parquet")) if folder.is_dir() else [name]
     return matching(f"{name.rstrip('/')}/*.parquet") or [name]
+
+
+def _no_match(name: str) -> str:
+    """Return what to say of a name or a pattern that stands for nothing."""
+    if _is_local_folder(name):
+        below = str(Path(name) / "**" / "*.parquet")
+        return f"the folder {name!r} has no files *.parquet: name another one, or a pattern for those below, {below!r}"
+    if not is_address(name) and glob.glob(name, recursive=True):  # noqa: PTH207 - as in `_matches`
+        return f"no file or folder that {name!r} matches has files *.parquet: name others"
+    return f"no file or folder matches {name!r}"
 
 
 def _is_local_folder(name: str) -> bool:

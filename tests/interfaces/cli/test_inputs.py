@@ -283,6 +283,8 @@ def test_several_folders_keep_their_names(cli: Cli, tmp_path: Path) -> None:
     [
         (["one.jsonl", "missing.jsonl"], "there is no file or folder"),
         (["one.jsonl", "*.warc"], "no file or folder matches"),
+        (["one.jsonl", "a/d.parquet"], "the folder 'a/d.parquet' has no files *.parquet: name another one"),
+        (["a/*.parquet"], "no file or folder that 'a/*.parquet' matches has files *.parquet"),
         (["one.jsonl", "./one.jsonl"], "is named twice"),
         (["-", "-"], "is named twice"),
         (["a/site", "b/site"], "have the same name"),
@@ -314,7 +316,7 @@ def test_wrong_inputs_are_refused_before_any_is_read(
     monkeypatch.chdir(tmp_path)
     for name in ("one", "two"):
         write_lines(tmp_path / f"{name}.jsonl", [page(1)])
-    for folder in ("a/site", "b/site"):
+    for folder in ("a/site", "a/d.parquet", "b/site"):
         (tmp_path / folder).mkdir(parents=True)
     ran = cli("filter", *(name.format(here=tmp_path) for name in names))
     assert (ran.code, ran.out) == (2, "")

@@ -32,7 +32,7 @@ from dedup_service.interfaces.cli.support.options import (
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
-from dedup_service.runtime.readers import Record, open_source
+from dedup_service.runtime.readers import InputOptions, Record, open_source
 from dedup_service.runtime.resources import build_fingerprinter
 
 __all__ = ["Comparer", "NoNames", "pairs_command"]
@@ -120,18 +120,20 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     with Interrupt() as interrupt, ExitStack() as stack:
         bad = BadRecords(f"{pages}, {pairs}", options["errors"])
         stack.callback(bad.close)
-        rows = list(_read_pairs(pairs, bad))
+        read = InputOptions(wait=interrupt.wait)
+        rows = list(_read_pairs(pairs, bad, read))
+        if interrupt.stopped():
+            return interrupt.code or ExitCode.DONE
         preparer = stack.enter_context(preparer_from(options, space, keep_text=False))
-        prepared = prepared_by_id(
-            pages, {name for _, pair in rows for name in (pair.a, pair.b)}, preparer, bad, interrupt.stopped
-        )
+        named = {name for _, pair in rows for name in (pair.a, pair.b)}
+        prepared = prepared_by_id(pages, named, preparer, bad, interrupt.stopped, read)
         output = stack.enter_context(OutputFile(options["output"]))
         _compare(rows, prepared, Comparer(decider), output, bad, interrupt.stopped)
     return interrupt.code or (ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE)
 
 
-def _read_pairs(name: str, bad: BadRecords) -> Iterator[tuple[Record, PairLine]]:
-    with open_source(name) as source:
+def _read_pairs(name: str, bad: BadRecords, read: InputOptions) -> Iterator[tuple[Record, PairLine]]:
+    with open_source(name, read) as source:
         for record in source.records:
             if record is None:
                 continue

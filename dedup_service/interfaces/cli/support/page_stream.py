@@ -19,7 +19,7 @@ from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.progress import progress
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import BatchEvent, Observers
-from dedup_service.runtime.readers import Record, open_source
+from dedup_service.runtime.readers import InputOptions, Record, open_source
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
 __all__ = [
@@ -179,13 +179,17 @@ def run(
 
 
 def iter_prepared(
-    name: str, preparer: Preparer, bad: BadRecords, stopped: Callable[[], bool] = lambda: False
+    name: str,
+    preparer: Preparer,
+    bad: BadRecords,
+    stopped: Callable[[], bool] = lambda: False,
+    read: InputOptions | None = None,
 ) -> Iterator[tuple[Record, PreparedPage]]:
     """Yield each record of the input `name` with its page; bad records are reported and left out.
 
-    Shows a progress bar on a terminal. Once `stopped()`, no further batch is read.
+    Shows a progress bar on a terminal. Once `stopped()`, no further batch is read. read: how the input is.
     """
-    with open_source(name) as source, progress(source) as advance:
+    with open_source(name, read) as source, progress(source) as advance:
         for batch in prepared_batches(source.records, preparer, stopped):
             if batch.bad:
                 bad.report(batch.bad)
@@ -194,11 +198,16 @@ def iter_prepared(
 
 
 def prepared_by_id(
-    name: str, ids: set[str], preparer: Preparer, bad: BadRecords, stopped: Callable[[], bool] = lambda: False
+    name: str,
+    ids: set[str],
+    preparer: Preparer,
+    bad: BadRecords,
+    stopped: Callable[[], bool] = lambda: False,
+    read: InputOptions | None = None,
 ) -> dict[str, PreparedPage]:
     """Return the pages of the input `name` that `ids` names, by id: the first page if an id occurs twice."""
     found: dict[str, PreparedPage] = {}
-    for _, prepared in iter_prepared(name, preparer, bad, stopped):
+    for _, prepared in iter_prepared(name, preparer, bad, stopped, read):
         if prepared.page.id in ids:
             found.setdefault(prepared.page.id, prepared)
     return found

@@ -1,10 +1,11 @@
 """Signals and pipes: decided pages are written, and no verdict waits for further input."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,13 +13,14 @@ import pytest
 
 from tests.interfaces.cli.running import page, write_lines
 
-COMMAND = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", "--quiet"]
+TWINSIEVE = [sys.executable, "-m", "dedup_service.interfaces.cli"]
+COMMAND = [*TWINSIEVE, "filter", "--quiet"]
 
 
 @contextmanager
-def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a filter that reads from a pipe; kill it at the end of the test."""
-    command = [*COMMAND, *map(str, arguments)]
+def running(*arguments: object, command: Sequence[str] = COMMAND) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a filter that reads from a pipe, or another command; kill it at the end of the test."""
+    command = [*command, *map(str, arguments)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         yield process
@@ -53,6 +55,38 @@ def test_a_signal_ends_a_waiting_run_with_its_verdicts_written(
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[:2] == first
     assert [line["sequence"] for line in lines] == [1, 2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pages.jsonl", "pages.jsonl.gz"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_that_waits_for_the_writer_of_a_pipe(
+    number: signal.Signals, code: int, name: str, tmp_path: Path
+) -> None:
+    """What was read before has its verdicts, and the input behind it is left for the next run."""
+    first, waited_for = tmp_path / "first.jsonl", tmp_path / name
+    last = write_lines(tmp_path / "last.jsonl", [page(2)])
+    os.mkfifo(first)
+    os.mkfifo(waited_for)
+    with running(first, waited_for, last) as process:
+        write_lines(first, [page(1)])  # once the command reads it
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (code, b"")
+    assert [json.loads(line)["id"] for line in out.splitlines()] in (["p1"], [])
+
+
+@pytest.mark.slow
+def test_a_signal_ends_pairs_that_wait_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
+    """Both of its inputs may be pipes."""
+    pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "pages.jsonl"
+    os.mkfifo(pairs)
+    os.mkfifo(pages)
+    with running(pages, pairs, command=[*TWINSIEVE, "pairs"]) as process:
+        write_lines(pairs, [{"a": "p1", "b": "p2"}])
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+        assert (process.returncode, out) == (143, b"")
 
 
 @pytest.mark.slow
