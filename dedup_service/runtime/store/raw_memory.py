@@ -79,18 +79,15 @@ def copy_spans(
 def announce(addresses: npt.NDArray[np.uint64], sizes: npt.NDArray[np.int64]) -> int:
     """Tell the operating system that spans are about to be read, so that it reads them all at once.
 
-    Spans in pages of memory of which the call before told need none. Returns the number of calls; they are hints, so
-    nothing is lost where one fails.
+    Returns the number of calls that failed; they are hints, so nothing is lost.
     """
     page = np.uint64(PAGE_BYTES - 1)
-    calls, first, last = 0, np.uint64(0), np.uint64(0)
+    failed = 0
     for place in range(len(addresses)):
-        start, end = addresses[place] & ~page, addresses[place] + np.uint64(sizes[place])
-        if first <= start and end <= last:
-            continue
-        _madvise(start, end - start, _MADV_WILLNEED)
-        calls, first, last = calls + 1, start, (end + page) & ~page
-    return calls
+        start = addresses[place] & ~page
+        if _madvise(start, addresses[place] + np.uint64(sizes[place]) - start, _MADV_WILLNEED):
+            failed += 1
+    return failed
 
 
 @long_kernel

@@ -4,8 +4,8 @@ The rows of a batch lie anywhere in the files. Their addresses are computed in a
 since opening are announced to the operating system all together, so that the disk sees many reads at once, and
 verified; the spans themselves are announced while the disk is in use, and copied in one loop.
 
-"In use" is what the kernel says: `getrusage` counts the thread's reads from the disk. As long as one read in _SELDOM
-from a kind of file comes from it, the next batch is announced; one in the page cache costs no call for each span.
+"In use" is what the kernel says: `getrusage` counts the thread's reads from the disk. As long as a batch of reads from
+a kind of file causes some, the next one is announced; a batch in the page cache costs no call for each span.
 """
 
 import resource
@@ -25,12 +25,6 @@ from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import EVIDENCE_SPAN, FILES, STORED_ROW, EvidenceSpans, Spans
 
 __all__ = ["ReadCounts", "RowReader"]
-
-_SELDOM = 64
-"""Spans for each read from the disk from which on calls for all spans take longer than to wait for the few reads."""
-
-_SECTORS = 8
-"""Of 512 bytes, which `getrusage` counts, in a page of memory."""
 
 _THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
@@ -102,9 +96,10 @@ class RowReader:
         is_read = self._verify(name, segments, offsets, sizes)
         addresses = self._table.addresses[name][segments] + offsets.astype(np.uint64)
         if self._announcing[name]:
-            self.counts.announced += announce(addresses[~is_read], sizes[~is_read])
+            self.counts.announced += len(addresses) - int(np.count_nonzero(is_read))
+            announce(addresses[~is_read], sizes[~is_read])
         copy_spans(addresses, sizes, starts, data)
-        self._announcing[name] = (_disk_reads() - before) * _SELDOM > len(addresses)
+        self._announcing[name] = _disk_reads() != before
         self.counts.span_bytes += len(data)
         return Spans(data, starts)
 
@@ -150,9 +145,8 @@ class RowReader:
         segments, first, last = _merged(segments[found], first[found], last[found])
         lengths = self._table.lengths[name][segments]
         sizes = np.minimum((last + 1) * BLOCK_BYTES, lengths) - first * BLOCK_BYTES
-        starts = self._table.addresses[name][segments] + (first * BLOCK_BYTES).astype(np.uint64)
-        if self._announcing[name]:
-            self.counts.announced += announce(starts, sizes)
+        announce(self._table.addresses[name][segments] + (first * BLOCK_BYTES).astype(np.uint64), sizes)
+        self.counts.announced += len(segments)
         for number, start, end in zip(segments.tolist(), first.tolist(), last.tolist(), strict=True):
             file = self._segments[number].files[name]
             before = file.blocks_verified
@@ -161,10 +155,10 @@ class RowReader:
         return found
 
 
-def _disk_reads() -> float:
-    """Return how many pages of memory this thread has read from the disk, some of them counted twice."""
+def _disk_reads() -> int:
+    """Return how often this thread has read from the disk."""
     usage = resource.getrusage(_THREAD)
-    return usage.ru_inblock / _SECTORS + usage.ru_majflt
+    return usage.ru_inblock + usage.ru_majflt
 
 
 def _merged(
