@@ -163,6 +163,11 @@ class QuotientTable:
         for segment in list(self._segments):
             self._make_room(segment, before, len(coming).bit_length() - 1)
 
+    @property
+    def pieces(self) -> int:
+        """How many pieces a walk over the table has, unless it grows meanwhile."""
+        return len(self._segments)
+
     def copy_piece(self, position: int, piece: npt.NDArray[np.uint8]) -> tuple[int, int]:
         """Copy the segment of the hash `position` to piece: uint8[MAX_PIECE_BYTES] (`quotient_pieces`).
 

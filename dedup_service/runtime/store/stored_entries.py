@@ -46,7 +46,7 @@ _PIECE_ROWS = 1 << 13
 """Rows that an export reads at a time: some 4 MB of evidence."""
 
 _IMAGE_PIECES = 4
-"""Pieces of an image that are copied between two batches, 0.1 ms each."""
+"""Pieces of an image that are copied between two batches at least, 0.1 ms each."""
 
 _COMPACTED_BYTES = 1 << 20
 """Bytes that compaction copies between two batches."""
@@ -182,7 +182,7 @@ class StoredEntries:
         """
         if self._damage is not None:
             raise self._damage
-        self._images.step(_IMAGE_PIECES)
+        self._images.step(max(_IMAGE_PIECES, self._images.behind))
         with self._turn:
             self.pages.compact(_COMPACTED_BYTES, wait=False)
 

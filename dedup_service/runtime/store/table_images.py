@@ -7,7 +7,7 @@
     ...                                              # after each batch, on the deciding thread:
     images.cells_added(rows, ordinals, paths)        # what the cells were told
     images.cells_removed(rows, ordinals, paths)
-    images.step(4)                                   # copies some pieces, if an image is due
+    images.step(max(4, images.behind))               # copies some pieces, if an image is due
     store.begin_commit(sequence, tail, images).finish()
 
 On disk is, of each table, what suits it:
@@ -101,13 +101,14 @@ class Tables:
 
 @dataclass(slots=True)
 class _Walk:
-    """An image that is being copied. table, position: where it goes on."""
+    """An image that is being copied. table, position: where it goes on. copied: pieces so far."""
 
     writer: ImageWriter
     first_row: int
     number: int
     table: int = 0
     position: int = 0
+    copied: int = 0
 
 
 class TableImages:
@@ -149,6 +150,17 @@ class TableImages:
                 return False
             self._begin()
         return self._copy(budget_pieces)
+
+    @property
+    def behind(self) -> int:
+        """How many pieces an image lacks, to be complete when half of the changes are there that make one due.
+
+        A restore applies all changes since it was begun again, so it must not take long because pages come fast.
+        """
+        if self._walk is None:
+            return 0
+        pieces, done, whole = sum(table.pieces for table in self._quotients), 2 * self.changes, self._due
+        return (pieces if done >= whole else int(pieces * done / whole)) - self._walk.copied
 
     @property
     def has_image(self) -> bool:
@@ -276,8 +288,13 @@ class TableImages:
             slots = (ordinals % self._tables.cells.slots).astype(np.uint8)
             self._logs[-1].append(rows, slots, paths, is_added=is_added)
 
+    @property
+    def _due(self) -> float:
+        """The changes from which on an image is due."""
+        return max(self.least_due, self.due_share * len(self._store))
+
     def _is_due(self) -> bool:
-        return self._image is None or self.changes > max(self.least_due, self.due_share * len(self._store))
+        return self._image is None or self.changes > self._due
 
     def _begin(self) -> None:
         """Begin an image, and a log of changes since."""
@@ -301,7 +318,7 @@ class TableImages:
             if walk.table < len(hashes):
                 more = hashes[walk.table].table.crowds_between(walk.position, end)
             walk.writer.add(walk.table, end, self._logs[-1].length, buffer, size, more)
-            walk.position = end
+            walk.position, walk.copied = end, walk.copied + 1
             if end == END:
                 walk.table, walk.position = walk.table + 1, 0
                 if walk.table == len(self._names):

@@ -219,6 +219,28 @@ def test_an_image_is_due_after_a_share_of_changes(tmp_path: Path) -> None:
     working.close()
 
 
+def test_an_image_that_is_behind_catches_up_before_the_next_one_is_due(tmp_path: Path) -> None:
+    """However many changes come with each step, it is complete after half of those that make the next one due."""
+    working = Working(tmp_path, due_share=0.5, least_due=0)
+    working.append(20_000)
+    working.images.complete()
+    working.commit()
+    working.append(20_100)
+    assert working.images.behind == 0
+    working.images.step(0)
+    assert working.images.behind == 0
+    pieces = sum(len(table._segments) for table in working.model.tables.walked().values())
+    working.append(3000)
+    behind = working.images.behind
+    assert pieces // 6 <= behind <= pieces // 3
+    assert working.images.step(behind)
+    assert working.images.behind == 0
+    working.append(12_000)
+    assert not working.images.step(working.images.behind)
+    assert working.images.behind <= 0
+    working.close()
+
+
 def test_a_step_copies_no_more_than_its_budget(tmp_path: Path) -> None:
     """One segment a piece; the thread of decisions does nothing else."""
     working = Working(tmp_path)
