@@ -157,7 +157,7 @@ class TableImages:
 
         A restore applies all changes since it was begun again, so it must not take long because pages come fast.
         """
-        if self._walk is None:
+        if self._walk is None or self._walk.table == len(self._names):
             return 0
         pieces, done, whole = sum(table.pieces for table in self._quotients), 2 * self.changes, self._due
         return (pieces if done >= whole else int(pieces * done / whole)) - self._walk.copied
