@@ -25,6 +25,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.images import read_all
 from benchmarks.page_store import drop_cache
 from benchmarks.store import BATCH, StoreOptions, Subject, anonymous_bytes, warm_up
@@ -48,17 +50,23 @@ class Continued:
         self.subject = Subject(options, folder, stream)
         self.sequence = self.subject.sequence
         self.wrong = 0
+        self.wall: list[float] = []
+        self.processor_s = 0.0
 
     def decide(self, pages: int) -> None:
-        """Decide so many pages, and check the verdicts."""
+        """Decide so many pages, and check the verdicts; `wall` gets the seconds of each batch, without its making."""
         end = self.sequence + pages
         while self.sequence < end:
             first, stop = self.sequence, min(self.sequence + PART, end)
             made = list(enumerate(self._stream.prepared(first, stop), first + 1))
             for start in range(0, len(made), BATCH):
                 batch = made[start : start + BATCH]
-                self.wrong += sum(not self._is_right(decision) for decision in self.subject.decider.decide_all(batch))
+                began, used = time.perf_counter(), time.process_time()
+                decisions = list(self.subject.decider.decide_all(batch))
                 self.subject.step()
+                self.wall.append(time.perf_counter() - began)
+                self.processor_s += time.process_time() - used
+                self.wrong += sum(not self._is_right(decision) for decision in decisions)
             self.sequence = stop
 
     def _is_right(self, decision: Decision) -> bool:
@@ -89,13 +97,15 @@ def measure_restore(folder: Path, stream: StreamPages, options: StoreOptions, mo
         f"{(restored - before) / kept:.1f} bytes of memory a page; load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
-    began = time.perf_counter()
+    state.wall, state.processor_s = [], 0.0
     state.decide(more)
     decided = anonymous_bytes()
     waited, took = state.subject.commit(state.sequence)
+    p50, p99 = np.quantile(state.wall, [0.5, 0.99]) * 1e3
     print(
-        f"more:    {more:,} pages in {time.perf_counter() - began:.1f} s with their making, {state.wrong} wrong "
-        f"verdicts; commit {took:.2f} s, of which the deciding thread waits {waited * 1e3:.0f} ms; memory "
+        f"more:    {more:,} pages, {more / sum(state.wall):,.0f} a second ({more / state.processor_s:,.0f} a second of "
+        f"processor), p50 and p99 of {BATCH} {p50:.0f} and {p99:.0f} ms, {state.wrong} wrong verdicts; commit "
+        f"{took:.2f} s, of which the deciding thread waits {waited * 1e3:.0f} ms; memory "
         f"{(decided - restored) / restored:+.2%} by the pages, {(anonymous_bytes() - decided) / decided:+.2%} by it",
         flush=True,
     )
