@@ -116,7 +116,12 @@ def service(broker: Broker, topics: Topics, state: Path, *steps: str) -> Service
 
 @pytest.mark.parametrize(
     ("share", "number", "code"),
-    [(0.0, signal.SIGKILL, -9), (0.5, signal.SIGKILL, -9), (0.9, signal.SIGKILL, -9), (0.3, signal.SIGTERM, 143)],
+    [
+        pytest.param(0.0, signal.SIGKILL, -9, marks=pytest.mark.long),
+        (0.5, signal.SIGKILL, -9),
+        pytest.param(0.9, signal.SIGKILL, -9, marks=pytest.mark.long),
+        (0.3, signal.SIGTERM, 143),
+    ],
 )
 def test_replay_to_prefix_killed_half_way(
     broker: Broker,

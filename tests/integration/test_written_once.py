@@ -134,7 +134,7 @@ def move_offsets(broker: Broker, topics: Topics, offset: Callable[[int], int]) -
         client.close()
 
 
-@pytest.mark.parametrize("moved", ["back", "on", "gone"])
+@pytest.mark.parametrize("moved", ["back", pytest.param("on", marks=pytest.mark.long), "gone"])
 def test_sigkill_then_group_decide_at_0(
     broker: Broker, topics: Topics, start: Start, tmp_path: Path, moved: str
 ) -> None:

@@ -231,7 +231,7 @@ def test_a_service_without_memory_ends_and_the_next_one_goes_on(broker: Broker, 
     publish(broker, topics, sent)
     stopped, progress = Progress(), Progress()
     tight = settings(broker, topics, tmp_path / "state", max_memory_bytes=1 << 20)
-    with pytest.raises(MemoryLimitError, match=r"the limit is 1\.00 MiB"), running(tight, stopped):
+    with pytest.raises(MemoryLimitError, match=r"a limit of 1\.00 MiB; raise it"), running(tight, stopped):
         stopped.wait_for(lambda: False)
     with running(settings(broker, topics, tmp_path / "state", max_memory_bytes=1 << 40), progress):
         progress.wait_for(everything_decided(broker, topics))

@@ -369,7 +369,7 @@ def test_what_ended_a_worker_is_not_read_again_without_its_limits() -> None:
     lists = b'{"url": "https://a.example/2", "id": "2", "tags": [%s]}' % b",".join([b'"xy"'] * 10_000_000)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with Preparer(SpaceOptions(), timeout_s=1, memory_mb=200, chunk=1) as preparer:
-        answers = preparer.submit([packed(bomb, "gzip, gzip, gzip"), JsonLine(2, lists)]).result(30)
+        answers = preparer.submit([packed(bomb, "gzip, gzip, gzip"), JsonLine(2, lists)]).result(120)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown
     pages = [answer.page for answer in answers if isinstance(answer, PreparedPage)]
     assert [(page.url, page.id) for page in pages] == [

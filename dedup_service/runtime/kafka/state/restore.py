@@ -213,7 +213,10 @@ class _Run:
             self._local.take_snapshot(self._replica, self._outcomes, self._tail)
         policy = self._replica.policy
         if self._memory is not None and policy is not None and not policy.keep:
-            self._memory.step(records, len(self._replica), policy.keep, lambda: 0)
+            self._memory.step(records, len(self._replica), policy.keep, self._held_bytes)
+
+    def _held_bytes(self) -> int:
+        return sum(self._local.pages.memory().values())
 
 
 def _identity(log: LogSource) -> str | None:
