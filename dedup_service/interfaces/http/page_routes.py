@@ -1,10 +1,10 @@
 """The routes of the web page: `/`, `/why`, `/group`, and their files under `/assets/`.
 
-How: the files of `page/` are served from the package unchanged, and the chart library (plotly.js) from the
-Python package that contains it, so that nothing is fetched from other servers. Long files are compressed,
-and all have an ETag, so that a browser downloads each once. What the pages have in common is in files of its own: a
-line `<!-- part: NAME -->` of a page stands for `part_NAME.html`.
-Invariant: the files are the same for everyone and contain no data; the page gets its data from `/api/…` and
+How: the files of `page/` are served from the package, and the chart library (plotly.js) from the Python package that
+contains it, so that nothing is fetched from other servers. Long files are compressed. Assets have an ETag, so that a
+browser downloads each once; the pages, a few kilobytes, come anew. What the pages have in common is in files of its
+own: a line `<!-- part: NAME -->` of a page stands for `part_NAME.html`.
+Invariant: pages and files are the same for everyone and contain no data; the page gets its data from `/api/…` and
 `/events`.
 """
 
