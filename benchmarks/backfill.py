@@ -34,13 +34,13 @@ from rich.table import Table
 from benchmarks.service.contenders import TwinsieveContender
 from benchmarks.service.latency import Arrivals, wait_for
 from benchmarks.service.load import text_pages
-from benchmarks.service.publishing import PacedPublisher
-from benchmarks.service.reading import read_all
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.state.pending_outcomes import BACKFILLED
 from dedup_service.runtime.kafka.state.step_offsets import BACKFILL_DECIDED, StepOffsets
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
+from tests.chaos.publishing import PacedPublisher
+from tests.chaos.reading import read_all
 
 SEED = 2026
 FIRST_LOAD = 1000

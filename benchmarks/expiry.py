@@ -2,7 +2,7 @@
 
     python -m benchmarks.expiry [--kept 1000000] [--pages 50000]
 
-A decider is filled with generated pages that are all far apart (benchmarks.known_log), with evidence of a pool of
+A decider is filled with generated pages that are all far apart (tests.known_log), with evidence of a pool of
 generated texts and random keys, under the rule of distance: the cost of finding is small, that of adding and removing
 is the real one. Then it decides --pages more in batches, three times:
 
@@ -24,8 +24,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.known_log import SPACE_ID, role
-from benchmarks.known_log import pages as known_pages
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.evidence.packed import pack_evidence
@@ -35,6 +33,8 @@ from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import VerdictKind
+from tests.known_log import SPACE_ID, role
+from tests.known_log import pages as known_pages
 
 BATCH = 128
 POOL = 500

@@ -1,6 +1,6 @@
 """Memory a kept page of `twinsieve filter`, read from outside.
 
-Generated texts of 400 letters (benchmarks.service.texts), nearly all of them kept, go to a `filter` with a state
+Generated texts of 400 letters (tests.crawls.texts), nearly all of them kept, go to a `filter` with a state
 folder. At each of the numbers of pages it waits until all verdicts are written, and reads RssAnon and RssShmem of the
 process, its workers not counted. Then it is started again with what it kept, and read after one page more. `grown` is
 what it has beyond the first page of an empty state. Run it twice: the first run compiles loops, which takes memory.
@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.service.texts import Writer
+from tests.crawls.texts import Writer
 
 SEED = 7
 LETTERS = 400

@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from benchmarks.service.texts import Writer
+from tests.crawls.texts import Writer
 from tests.s3_server import put, running_s3
 
 TEXT_KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet", "wet.gz")

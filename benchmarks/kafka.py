@@ -41,13 +41,13 @@ from rich.table import Table
 from benchmarks.service.contenders import Contender, PlainConsumer, TwinsieveContender
 from benchmarks.service.latency import Latency, measure
 from benchmarks.service.load import html_pages, text_pages
-from benchmarks.service.publishing import PacedPublisher
-from benchmarks.service.reading import Tail
-from benchmarks.service.stream import Sent
 from benchmarks.service.usage import brokers, cpu_s
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
+from tests.chaos.publishing import PacedPublisher
+from tests.chaos.reading import Tail
+from tests.crawls.stream import Sent
 
 PATIENCE_S = 600.0
 FIRST_LOAD = 4000

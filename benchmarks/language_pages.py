@@ -1,6 +1,6 @@
 """Our own articles in several languages, their edited copies, and pages that only look like copies.
 
-Each file of `language_texts/` has sentences on six topics with placeholders for names, numbers and dates. An
+Each file of `tests/language_texts/` has sentences on six topics with placeholders for names, numbers and dates. An
 article takes sentences from one main topic and from others, fills them at random from the seed and joins
 them to paragraphs. A copy is an article after one edit; a look-alike shares an article's topic, its
 sentences with other names and numbers, or its headline and boilerplate. Strengths S1 to S3: copies that lost
@@ -54,7 +54,7 @@ class _Article:
 
 class _Writer:
     def __init__(self, language: str, seed: int) -> None:
-        path = Path(__file__).parent / "language_texts" / f"{language}.toml"
+        path = Path(__file__).parents[1] / "tests" / "language_texts" / f"{language}.toml"
         self._bank = tomllib.loads(path.read_text(encoding="utf-8"))
         self._random = random.Random(f"{seed} {language}")
         self.language = language

@@ -28,13 +28,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.service.contenders import TwinsieveContender
-from benchmarks.service.processes import descendants
-from benchmarks.service.reading import reader
 from benchmarks.service.usage import resident_bytes
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Topics, create
 from deploy.kafka import Cluster
 from deploy.kafka.die_with_parent import start_dying_with_parent
+from tests.chaos.processes import descendants
+from tests.chaos.reading import reader
 
 CRAWL_MB, SERVICE_MB, WORKER_MB, FROZEN_MB = 96, 192, 300, 96
 BYTES_A_PAGE = 1000

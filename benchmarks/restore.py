@@ -35,7 +35,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from benchmarks import known_log
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.verdict import Distance, VerdictKind
 from dedup_service.runtime.events import RestoreEvent
@@ -48,6 +47,7 @@ from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.kafka.topics import Topics, create
 from deploy.kafka import Cluster
+from tests import known_log
 
 SEED = 2026
 SAMPLE = 4000

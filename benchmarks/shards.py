@@ -37,9 +37,7 @@ import numpy as np
 from benchmarks.kafka import Bench, Figures
 from benchmarks.service.contenders import TwinsieveContender
 from benchmarks.service.load import text_pages
-from benchmarks.service.reading import Tail, read_all
 from benchmarks.service.sharded import ShardedContender
-from benchmarks.sharded_run import LOG, LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
 from benchmarks.store import PREPARED, progress_bar
 from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.candidates import LocalCandidates
@@ -56,6 +54,8 @@ from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from deploy.kafka import Cluster
+from tests.chaos.reading import Tail, read_all
+from tests.sharded_run import LOG, LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
 
 SPACE = "benchmark"
 MESSAGE = 250

@@ -14,11 +14,11 @@ from subprocess import Popen
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from benchmarks.service.processes import ServiceProcess, descendants
 from benchmarks.service.usage import cpu_s
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka.die_with_parent import start_dying_with_parent
 from deploy.kafka.ports import free_ports
+from tests.chaos.processes import ServiceProcess, descendants
 
 __all__ = ["Contender", "PlainConsumer", "TwinsieveContender"]
 

@@ -15,7 +15,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
 
-from benchmarks.service.texts import Writer
+from tests.crawls.texts import Writer
 
 PER_RESPONSE = 100
 SENTENCES = 5_000

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.service.contenders import TwinsieveContender
-from benchmarks.service.publishing import PacedPublisher
-from benchmarks.service.reading import Tail, read_all
-from benchmarks.service.stream import Sent
 from benchmarks.service.usage import brokers, cpu_s
 from dedup_service.runtime.kafka.topics import Topics
+from tests.chaos.publishing import PacedPublisher
+from tests.chaos.reading import Tail, read_all
+from tests.crawls.stream import Sent
 
 __all__ = ["Arrivals", "Latency", "measure", "wait_for"]
 

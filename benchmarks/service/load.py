@@ -9,9 +9,9 @@ import random
 from collections import deque
 from collections.abc import Iterator
 
-from benchmarks.service.stream import Kind, RecordTruth, Sent
-from benchmarks.service.texts import Writer
 from crawler.demo.templates import FRAMES
+from tests.crawls.stream import Kind, RecordTruth, Sent
+from tests.crawls.texts import Writer
 
 __all__ = ["html_pages", "text_pages"]
 

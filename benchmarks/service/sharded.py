@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from benchmarks.service.contenders import Contender
-from benchmarks.service.processes import ServiceProcess, descendants
 from benchmarks.service.usage import cpu_s
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.operator_records import begin_layout
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from tests.chaos.processes import ServiceProcess, descendants
 
 __all__ = ["ShardedContender"]
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.service.processes import descendants
+from tests.chaos.processes import descendants
 
 __all__ = ["brokers", "cpu_s", "resident_bytes"]
 

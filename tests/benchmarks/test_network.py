@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from benchmarks.service.network import NetworkGate, can_isolate
+from tests.chaos.network import NetworkGate, can_isolate
 
 pytestmark = pytest.mark.skipif(not can_isolate(), reason="this machine permits no network namespaces")
 

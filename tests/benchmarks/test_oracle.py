@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.service.kept_pages import bit_counts
-from benchmarks.service.oracle import OracleAnswer, answers
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.evidence.similarity import Combined, pack
@@ -36,6 +34,8 @@ from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
+from tests.oracle.kept_pages import bit_counts
+from tests.oracle.log import OracleAnswer, answers
 from tests.page_names import NamesInMemory
 
 SPACE = "space"

@@ -6,9 +6,6 @@ from zlib import crc32
 
 import pytest
 
-from benchmarks.service.oracle import answers
-from benchmarks.service.stream import Kind, RecordTruth, Sent, stream
-from benchmarks.service.truth import contradictions
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RejectedRecord, Source
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
@@ -16,6 +13,9 @@ from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
+from tests.crawls.stream import Kind, RecordTruth, Sent, stream
+from tests.crawls.truth import contradictions
+from tests.oracle.log import answers
 
 PARTITIONS = 3
 

@@ -14,9 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.service.oracle import oracle_of
-from benchmarks.service.reading import Tail, read_all
-from benchmarks.service.stream import Kind, stream
 from dedup_service.core.log_records import BackfillRecord, PageRecord, is_backfilled, is_reported
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.interfaces.cli.main import run
@@ -26,9 +23,12 @@ from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.state.pending_outcomes import BACKFILLED
 from dedup_service.runtime.kafka.state.step_offsets import BACKFILL_DECIDED, StepOffsets
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
+from tests.chaos.reading import Tail, read_all
+from tests.crawls.stream import Kind, stream
 from tests.integration.conftest import Broker
 from tests.integration.serving import PATIENCE_S, ROOT, Serving
 from tests.integration.test_written_once import await_records
+from tests.oracle.log import oracle_of
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""Short rounds of chaos, and long ones in `make test-long`; `python -m benchmarks.chaos` runs fifty.
+"""Short rounds of chaos, and long ones in `make test-long`; `python -m tests.chaos` runs fifty.
 
 It runs in a separate process, so that connections that the client library leaves open do not affect other
 tests.
@@ -30,7 +30,7 @@ def test_every_page_is_answered_once_with_the_oracles_verdict_under_faults(
     rounds: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Services or shards, workers, state and the broker fail; a plain consumer still reads the right output."""
-    command = [sys.executable, "-m", "benchmarks.chaos", *rounds, "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.chaos", *rounds, "--folder", str(tmp_path)]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600, check=False
     )

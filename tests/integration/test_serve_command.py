@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.service.reading import read_all
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics
+from tests.chaos.reading import read_all
 from tests.integration.conftest import PARTITIONS, Broker
 from tests.integration.serving import PATIENCE_S, Serving
 from tests.interfaces.cli.running import article, page

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.service.reading import read_all
-from benchmarks.service.texts import Writer
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.rules.layout import IndexLayout
@@ -33,6 +31,8 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from dedup_service.runtime.resources import build_fingerprinter
 from dedup_service.runtime.workers.page_reader import PageReader
 from deploy.kafka.readiness import wait_until
+from tests.chaos.reading import read_all
+from tests.crawls.texts import Writer
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running, settings
 from tests.integration.test_canonical import messages_of, table_of

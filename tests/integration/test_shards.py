@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from benchmarks.service.checking import check
-from benchmarks.service.reading import read_all
-from benchmarks.service.stream import Sent, stream
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.control.operator_records import begin_layout
 from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, decode_answer, decode_answer_part
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from tests.chaos.checking import check
+from tests.chaos.reading import read_all
+from tests.crawls.stream import Sent, stream
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 from tests.integration.test_written_once import await_answers, kill

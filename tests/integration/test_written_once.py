@@ -18,14 +18,14 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
-from benchmarks.service.checking import check
-from benchmarks.service.reading import Tail, read_all
-from benchmarks.service.stream import Sent, stream
 from dedup_service.core.log_records import PageRecord, UnwrittenRecord
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create, remove
+from tests.chaos.checking import check
+from tests.chaos.reading import Tail, read_all
+from tests.crawls.stream import Sent, stream
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 

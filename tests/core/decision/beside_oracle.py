@@ -2,7 +2,6 @@
 
 import json
 
-from benchmarks.service.oracle import Oracle
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.log_records import (
     CorrectionRecord,
@@ -21,6 +20,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from tests.core.decision.crowded import Run
 from tests.core.decision.generated import Change
+from tests.oracle.log import Oracle
 
 __all__ = ["Both"]
 

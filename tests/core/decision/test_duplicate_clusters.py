@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.service.guard_oracle import estimated_distinct
 from dedup_service.core.decision.duplicate_clusters import ClusterSizes, Copy, DuplicateClusters
 from dedup_service.core.url import url_hash
+from tests.oracle.guards import estimated_distinct
 
 names = st.integers(0, 40).map("site-{}".format)
 others = st.none() | names

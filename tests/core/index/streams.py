@@ -5,7 +5,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from dedup_service.core.index import BlockIndex, ProbeResult
-from tests.oracle import BruteForceIndex
+from tests.oracle.index import BruteForceIndex
 
 __all__ = ["agree", "fingerprints", "hot", "one_half", "pairs_of", "uniform"]
 

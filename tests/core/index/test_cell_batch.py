@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.service.plain_cells import PlainCells, keys_of
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.index.cell_index import CellAnswers, CellChanges, CellRows
 from dedup_service.core.index.cell_table import MAX_ROWS
+from tests.oracle.plain_cells import PlainCells, keys_of
 
 Keys = npt.NDArray[np.uint32]
 

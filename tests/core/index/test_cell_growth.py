@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks.service.plain_cells import PlainCells, keys_of
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.index.cell_index import SIEVE_BYTES, CellRows
 from dedup_service.core.index.quotient_segment import COLUMN_PAGES, PAGE_PLACES
 from dedup_service.core.splitmix import splitmix64
+from tests.oracle.plain_cells import PlainCells, keys_of
 
 SIEVE = bytes(SIEVE_BYTES)
 

@@ -1,4 +1,4 @@
-"""The cell index, against dictionaries and sets (`benchmarks.service.plain_cells`)."""
+"""The cell index, against dictionaries and sets (`tests.oracle.plain_cells`)."""
 
 import random
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from benchmarks.service.plain_cells import PlainCells, keys_of
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index import CellRows
 from dedup_service.core.index.cell_index import SIEVE_BYTES, path_size
 from dedup_service.core.index.cell_table import EMPTY_PART
+from tests.oracle.plain_cells import PlainCells, keys_of
 
 SLOTS = [1, 2, 8, 64]
 ALL_SIEVES = bytes(SIEVE_BYTES)

@@ -9,7 +9,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from dedup_service.core.errors import StateError
 from dedup_service.core.index import BlockIndex, Layout
 from tests.core.index.streams import agree, fingerprints, hot, one_half, uniform
-from tests.oracle import BruteForceIndex
+from tests.oracle.index import BruteForceIndex
 
 entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size=60, unique=True)
 

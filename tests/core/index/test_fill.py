@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.index import BlockIndex, Layout
 from tests.core.index.streams import agree, fingerprints, hot, one_half, pairs_of, uniform
-from tests.oracle import BruteForceIndex
+from tests.oracle.index import BruteForceIndex
 
 ROUND = 1 << 10
 """Entries after which the tables are filled at the latest, if fewer are expected."""

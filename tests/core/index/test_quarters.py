@@ -9,7 +9,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.index import BlockIndex
 from dedup_service.core.index.block_quarters import word_radius
 from tests.core.index.streams import agree, hot, one_half, pairs_of, uniform
-from tests.oracle import BruteForceIndex
+from tests.oracle.index import BruteForceIndex
 
 
 @pytest.mark.parametrize("radius", range(4))

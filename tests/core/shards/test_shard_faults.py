@@ -3,7 +3,6 @@
 import tracemalloc
 from dataclasses import replace
 
-from benchmarks.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
 from dedup_service.core.decision.replica import Outcome
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RetractionRecord, Source
 from dedup_service.core.rules.keep import Keep
@@ -14,6 +13,7 @@ from dedup_service.core.verdict import Action
 from tests.core.decision.generated import Crawl
 from tests.core.shards.test_shards import SPACE
 from tests.page_names import NamesInMemory
+from tests.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
 
 
 def test_a_resolver_lists_no_entries_once_bounds_of_expiry_were_lifted() -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
 from dedup_service.core.decision import table_answers
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import (
@@ -34,6 +33,7 @@ from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, de
 from tests.core.decision.generated import Crawl
 from tests.core.decision.test_identical_crowds import of_crowd
 from tests.page_names import NamesInMemory
+from tests.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
 
 SPACE = "a-space"
 GUARDED = replace(rule_for(), guards=Guards(max_pages=3, max_hosts=2, max_titles=2))

@@ -11,13 +11,13 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from benchmarks.service.reading import read_all
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.encoded_batches import encode_record
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError
 from dedup_service.runtime.kafka.client.producers import Message, partition_for
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.topics import Topics
+from tests.chaos.reading import read_all
 from tests.integration.conftest import PARTITIONS, Broker
 
 names = st.text(max_size=90)

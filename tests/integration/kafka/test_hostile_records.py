@@ -22,12 +22,12 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.record.util import calc_crc32c, encode_varint
 from kafka.serializer import Serializer
 
-from benchmarks.service.reading import read_all
 from dedup_service.core.size_limits import MAX_HEADERS_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES
 from dedup_service.runtime.kafka.client.connect import consumer
 from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.topics import Topics
+from tests.chaos.reading import read_all
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running, settings
 

@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.service.checking import check
-from benchmarks.service.reading import read_all
-from benchmarks.service.stream import Sent, stream
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.log_records import PolicyRecord, RetractionRecord
 from dedup_service.core.rules.keep import Keep
@@ -39,6 +36,9 @@ from dedup_service.runtime.memory_limit import MemoryLimitError
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST
+from tests.chaos.checking import check
+from tests.chaos.reading import read_all
+from tests.crawls.stream import Sent, stream
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from benchmarks.service.reading import read_all
 from dedup_service.core.log_records import ExpiredRecord
 from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
 from dedup_service.runtime.kafka.client.producers import Message, append
@@ -16,6 +15,7 @@ from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.monitor import BacklogMonitor
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
+from tests.chaos.reading import read_all
 from tests.integration.conftest import Broker
 from tests.integration.kafka.reading import committed_values, until
 from tests.integration.kafka.test_service import Progress, running, settings

@@ -11,9 +11,6 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.consumer.fetcher import Fetcher
 
-from benchmarks.service.checking import check
-from benchmarks.service.reading import read_all
-from benchmarks.service.stream import stream
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.log_records import RejectedRecord, UnwrittenRecord
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition, connect
@@ -23,6 +20,9 @@ from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create, remove
+from tests.chaos.checking import check
+from tests.chaos.reading import read_all
+from tests.crawls.stream import stream
 from tests.integration.conftest import Broker
 from tests.integration.kafka.reading import until
 from tests.integration.kafka.test_service import PAGES, Progress, everything_decided, publish, running, settings

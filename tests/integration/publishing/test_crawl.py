@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.service.reading import read_all
 from crawler.demo.server import serve
 from crawler.demo.site import build_site
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
+from tests.chaos.reading import read_all
 from tests.crawler.running import FAST, TIMEOUT_S, environment, json_lines, run, twinsieve
 from tests.integration.conftest import Broker
 

@@ -12,12 +12,12 @@ import pytest
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
-from benchmarks.service.reading import read_all
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from dedup_service.scrapy import KafkaPublisher
 from deploy.kafka import Cluster
+from tests.chaos.reading import read_all
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow

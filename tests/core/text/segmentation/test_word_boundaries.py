@@ -17,7 +17,7 @@ from dedup_service.core.text.page_text import PageText, PageTexts
 from dedup_service.core.text.segmentation import IcuSegmenter, Segmenter, UnicodeSegmenter
 from dedup_service.core.text.segmentation.word_boundaries import MAX_FLAG_LETTERS, UNSPACED, kinds_of_code_points
 
-TEXTS = sorted((Path(__file__).parents[4] / "benchmarks" / "language_texts").glob("*.toml"))
+TEXTS = sorted((Path(__file__).parents[4] / "tests" / "language_texts").glob("*.toml"))
 
 BOUNDARY = regex.compile(r"(?w)\b")
 FLAGS = re.compile(f"([\U0001f1e6-\U0001f1ff]{{{MAX_FLAG_LETTERS},}})")

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks.sharded_run import LOG, ShardedRun, messages_of
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.shards.answers import MessageAnswer
@@ -21,6 +20,7 @@ from dedup_service.runtime.kafka.messages.shard_messages import (
     encode_outcome,
 )
 from tests.core.shards.test_shards import log_of
+from tests.sharded_run import LOG, ShardedRun, messages_of
 
 NUMBER = ShardNumber(1, 2)
 

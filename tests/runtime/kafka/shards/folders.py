@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.sharded_run import LoggedMessage, parts_of
 from dedup_service.core.log_records import Policy, PolicyRecord
 from dedup_service.core.shards.outcomes import MessageOutcome
 from dedup_service.core.shards.shard import Shard, ShardNumber
@@ -18,6 +17,7 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.shard_state import ShardReplica
 from dedup_service.runtime.kafka.topics import Topics
 from tests.runtime.kafka.state.list_log import ListLog
+from tests.sharded_run import LoggedMessage, parts_of
 
 LOG = "a-log"
 TOPICS = Topics("")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.sharded_run import LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
 from dedup_service.core.decision.replica import Outcome
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.rules.keep import Keep
@@ -30,6 +29,7 @@ from dedup_service.runtime.store.manifest import read_manifest
 from tests.core.shards.test_shards import log_of
 from tests.page_names import NamesInMemory
 from tests.runtime.kafka.shards.folders import FolderShard, opened
+from tests.sharded_run import LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
 
 WINDOW, PAGES = 16, 500
 

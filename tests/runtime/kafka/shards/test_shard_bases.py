@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import LogRecord, PageRecord, PolicyRecord, first_offset
 from dedup_service.core.rules.keep import Keep
@@ -29,6 +28,7 @@ from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID
 from tests.runtime.embedded.test_bases import GUARDED, digests, stream
 from tests.runtime.kafka.state.test_mounted_bases import first_with, log_of, made
+from tests.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 
 SHARED = StateSettings(IndexLayout(slots=8, window=8), snapshot_every=40)
 

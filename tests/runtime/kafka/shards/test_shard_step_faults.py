@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 from dedup_service.core.log_records import (
     LogRecord,
     PageRecord,
@@ -37,6 +36,7 @@ from dedup_service.runtime.kafka.state.shard_state import ShardReplica
 from dedup_service.runtime.kafka.topics import Topics
 from tests.core.decision.generated import Crawl
 from tests.core.shards.test_shards import SPACE, log_of
+from tests.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 
 
 @dataclass(frozen=True)

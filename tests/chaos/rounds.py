@@ -26,19 +26,6 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.consumer.fetcher import ConsumerRecord
 
-from benchmarks.service.broker_faults import BROKER_FAULTS, roll_brokers
-from benchmarks.service.checking import Findings, check
-from benchmarks.service.fault_targets import Fault, FaultTargets
-from benchmarks.service.faults import SERVICE_FAULTS, withdraw_access
-from benchmarks.service.network import NetworkGate
-from benchmarks.service.operators import OPERATIONS
-from benchmarks.service.page_faults import PAGE_FAULTS
-from benchmarks.service.processes import Fleet, ServiceProcess
-from benchmarks.service.publishing import PacedPublisher
-from benchmarks.service.reading import Tail, end_of, read_all
-from benchmarks.service.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
-from benchmarks.service.shard_processes import SLOTS, Role, ShardPlan
-from benchmarks.service.stream import Sent, stream
 from dedup_service.interfaces.cli.support.step_options import BOTH, USED_BY
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
@@ -46,6 +33,19 @@ from dedup_service.runtime.kafka.control.operator_records import begin_layout
 from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create
 from deploy.kafka import Cluster
 from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, needed
+from tests.chaos.broker_faults import BROKER_FAULTS, roll_brokers
+from tests.chaos.checking import Findings, check
+from tests.chaos.fault_targets import Fault, FaultTargets
+from tests.chaos.faults import SERVICE_FAULTS, withdraw_access
+from tests.chaos.network import NetworkGate
+from tests.chaos.operators import OPERATIONS
+from tests.chaos.page_faults import PAGE_FAULTS
+from tests.chaos.processes import Fleet, ServiceProcess
+from tests.chaos.publishing import PacedPublisher
+from tests.chaos.reading import Tail, end_of, read_all
+from tests.chaos.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
+from tests.chaos.shard_processes import SLOTS, Role, ShardPlan
+from tests.crawls.stream import Sent, stream
 
 __all__ = ["Plan", "Result", "run_round"]
 

@@ -1,18 +1,18 @@
 """Claim: under faults, every page is answered exactly once, with the verdict of a sequential oracle.
 
-    python -m benchmarks.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--outputs verdicts]
+    python -m tests.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--outputs verdicts]
         [--again N] [--shards 4 --replicas 2]
 
 Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve`
 processes and a stream of generated pages with known truth. It kills, freezes, restarts and damages at random
-(benchmarks/service). After the faults it reads every topic with `read_committed` and compares it with the
+(tests/chaos). After the faults it reads every topic with `read_committed` and compares it with the
 oracle byte for byte, with the records that were sent, and with the known truth of the stream. One round in
 the middle has at least 20,000 pages. In a fifth of the rounds, or all with --outputs verdicts, pages stay in `pages`
 (`serve --outputs verdicts`).
 
 With --shards, fingerprinters, shards with replicas and resolvers take the place of services, and the round has
-faults of these (benchmarks/service/shard_faults.py); no process may end with an error. Such a round needs more than
-512 pages if its messages are not small (benchmarks/service/small_messages.py).
+faults of these (tests/chaos/shard_faults.py); no process may end with an error. Such a round needs more than
+512 pages if its messages are not small (tests/chaos/small_messages.py).
 
 A round is a function of its seed, which is printed, except for the machine's timing. FOLDER/progress-….json
 counts the good rounds, so the same command continues after the last one. --again N repeats round N; --short
@@ -30,13 +30,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.service.broker_faults import kill_broker
-from benchmarks.service.faults import freeze_service, kill_pool, kill_service, lose_snapshot, move_group_offsets
-from benchmarks.service.page_faults import expire_pages, hostile_records
-from benchmarks.service.rounds import Plan, Result, run_round
-from benchmarks.service.shard_faults import freeze_shard, kill_resolver, kill_shard, lose_folder, old_folder
-from benchmarks.service.shard_processes import ShardPlan
 from dedup_service.runtime.kafka.topics import OutputMode
+from tests.chaos.broker_faults import kill_broker
+from tests.chaos.faults import freeze_service, kill_pool, kill_service, lose_snapshot, move_group_offsets
+from tests.chaos.page_faults import expire_pages, hostile_records
+from tests.chaos.rounds import Plan, Result, run_round
+from tests.chaos.shard_faults import freeze_shard, kill_resolver, kill_shard, lose_folder, old_folder
+from tests.chaos.shard_processes import ShardPlan
 
 BIG_PAGES, BIG_SECONDS = 20_000, 40.0
 

@@ -9,10 +9,10 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from benchmarks.service.fault_targets import PATIENCE_S, FaultTargets
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import UnreachableError
+from tests.chaos.fault_targets import PATIENCE_S, FaultTargets
 
 __all__ = ["delete_groups", "move_offsets"]
 

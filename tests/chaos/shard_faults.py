@@ -1,6 +1,6 @@
 """Faults of a service whose index is divided: of its shards and their folders, its resolver, one process's network.
 
-Faults of any process (`benchmarks.service.faults`) strike here, too.
+Faults of any process (`tests.chaos.faults`) strike here, too.
 """
 
 import json
@@ -13,20 +13,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.service.fault_targets import PATIENCE_S, Fault, FaultTargets
-from benchmarks.service.faults import (
+from dedup_service.core.log_records import offset_of
+from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
+from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
+from dedup_service.runtime.store.manifest import read_manifest
+from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
+from tests.chaos.faults import (
     kill_all_services,
     lose_folders_and_offsets,
     lose_snapshot,
     move_group_offsets,
     restart_service,
 )
-from benchmarks.service.processes import ServiceProcess
-from benchmarks.service.shard_processes import FINGERPRINTER, RESOLVER, SHARD, SLOTS, shard_role
-from dedup_service.core.log_records import offset_of
-from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
-from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
-from dedup_service.runtime.store.manifest import read_manifest
+from tests.chaos.processes import ServiceProcess
+from tests.chaos.shard_processes import FINGERPRINTER, RESOLVER, SHARD, SLOTS, shard_role
 
 __all__ = ["NETWORK_FAULTS", "SHARD_FAULTS", "reshard"]
 

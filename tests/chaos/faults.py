@@ -10,11 +10,11 @@ from contextlib import suppress
 
 from kafka.errors import KafkaError
 
-from benchmarks.service.damage import damage
-from benchmarks.service.fault_targets import PATIENCE_S, Fault, FaultTargets
-from benchmarks.service.processes import ServiceProcess, descendants
-from benchmarks.service.rewinding import delete_groups, move_offsets
 from deploy.kafka.access_lists import needed
+from tests.chaos.damage import damage
+from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
+from tests.chaos.processes import ServiceProcess, descendants
+from tests.chaos.rewinding import delete_groups, move_offsets
 
 __all__ = ["SERVICE_FAULTS", "withdraw_access"]
 

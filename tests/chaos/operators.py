@@ -4,8 +4,8 @@ import random
 import subprocess
 import sys
 
-from benchmarks.service.fault_targets import PATIENCE_S, Fault, FaultTargets
-from benchmarks.service.stream import Kind
+from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
+from tests.crawls.stream import Kind
 
 __all__ = ["OPERATIONS", "change_policy", "retract_page"]
 

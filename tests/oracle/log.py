@@ -1,7 +1,7 @@
 """Brute force over the log: the verdict on every input record, byte for byte.
 
 Reads the log from its beginning and compares each page with every kept one by counting bits; what shares keys
-is looked up in dictionaries (`benchmarks.service.kept_pages`). Shares with the code under test its values
+is looked up in dictionaries (`tests.oracle.kept_pages`). Shares with the code under test its values
 (records, rules), the similarity of the evidence of two pages, and which sentences are a host's own text
 (`core.decision.host_text`, a fold of the pages alone). A verdict is encoded with the standard library's JSON.
 """
@@ -14,15 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.service.guard_oracle import GuardOracle
-from benchmarks.service.kept_pages import (
-    CHANNELS,
-    LONG,
-    KeptPage,
-    KeptPages,
-    least_similarity,
-    may_be_similar,
-)
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard
@@ -45,6 +36,15 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Action, Distance
+from tests.oracle.guards import GuardOracle
+from tests.oracle.kept_pages import (
+    CHANNELS,
+    LONG,
+    KeptPage,
+    KeptPages,
+    least_similarity,
+    may_be_similar,
+)
 
 __all__ = ["Oracle", "OracleAnswer", "answers", "oracle_of"]
 

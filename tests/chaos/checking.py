@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from kafka.consumer.fetcher import ConsumerRecord
 
-from benchmarks.service.oracle import Oracle, OracleAnswer, oracle_of
-from benchmarks.service.reading import read_all
-from benchmarks.service.stream import RecordTruth, Sent
-from benchmarks.service.truth import REJECTED, contradictions
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
+from tests.chaos.reading import read_all
+from tests.crawls.stream import RecordTruth, Sent
+from tests.crawls.truth import REJECTED, contradictions
+from tests.oracle.log import Oracle, OracleAnswer, oracle_of
 
 __all__ = ["Findings", "check"]
 

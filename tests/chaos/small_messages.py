@@ -1,6 +1,6 @@
 """`twinsieve` with small messages, so that a few hundred pages are many messages of the log and answers have parts.
 
-    python -m benchmarks.service.small_messages serve …
+    python -m tests.chaos.small_messages serve …
 
 A fingerprinter appends MAX_PAGES pages at most, so that the window of a log may be as short; an answer of a shard is
 cut every PART_BYTES. Nothing else differs from `twinsieve`.

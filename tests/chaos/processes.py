@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import Popen
 
-from benchmarks.service.network import NetworkGate
 from deploy.kafka.die_with_parent import start_dying_with_parent
+from tests.chaos.network import NetworkGate
 
 __all__ = ["Fleet", "ServiceProcess", "descendants"]
 

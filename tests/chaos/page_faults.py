@@ -11,11 +11,11 @@ from contextlib import closing
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from benchmarks.service.fault_targets import Fault, FaultTargets
-from benchmarks.service.reading import reader
-from benchmarks.service.stream import Kind, RecordTruth, Sent
-from benchmarks.service.texts import Writer
 from dedup_service.core.log_records import Source
+from tests.chaos.fault_targets import Fault, FaultTargets
+from tests.chaos.reading import reader
+from tests.crawls.stream import Kind, RecordTruth, Sent
+from tests.crawls.texts import Writer
 
 __all__ = ["PAGE_FAULTS"]
 

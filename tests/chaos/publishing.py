@@ -14,7 +14,7 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from benchmarks.service.stream import Sent
+from tests.crawls.stream import Sent
 
 __all__ = ["PacedPublisher"]
 

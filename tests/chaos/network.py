@@ -1,6 +1,6 @@
 """The network between one process and the brokers, which can be held or cut.
 
-The process runs in a network namespace of its own (`benchmarks.service.isolated`), where each broker's port is one of
+The process runs in a network namespace of its own (`tests.chaos.isolated`), where each broker's port is one of
 the gate. The gate, threads of this process, connects to the brokers and passes bytes on. No setting of the machine is
 changed, and no privilege is needed where user namespaces are permitted.
 

@@ -5,7 +5,7 @@ import resource
 import time
 from contextlib import suppress
 
-from benchmarks.service.fault_targets import Fault, FaultTargets
+from tests.chaos.fault_targets import Fault, FaultTargets
 
 __all__ = ["BROKER_FAULTS", "roll_brokers"]
 

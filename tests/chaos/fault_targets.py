@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from kafka.consumer.fetcher import ConsumerRecord
 
-from benchmarks.service.processes import Fleet, ServiceProcess
-from benchmarks.service.shard_processes import Role
-from benchmarks.service.stream import Sent
 from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
 from deploy.kafka.access_lists import AccessLists
+from tests.chaos.processes import Fleet, ServiceProcess
+from tests.chaos.shard_processes import Role
+from tests.crawls.stream import Sent
 
 __all__ = ["PATIENCE_S", "Fault", "FaultTargets"]
 

@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.service.network import can_isolate
 from dedup_service.core.rules.layout import IndexLayout
+from tests.chaos.network import can_isolate
 
 __all__ = [
     "FINGERPRINTER",
@@ -22,7 +22,7 @@ FINGERPRINTER, SHARD, RESOLVER = "fingerprinter", "shard", "resolver"
 SLOTS = 8
 SHORT_WINDOW, WINDOW = 64, 512
 """No message of the log may have more pages: a fingerprinter that was away appends 500 in one, or those of
-`benchmarks.service.small_messages`. Shards answer for what is further back, so a round needs more pages."""
+`tests.chaos.small_messages`. Shards answer for what is further back, so a round needs more pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ShardPlan:
     """How a service is divided. keep: bounds of the kept pages, as of `serve --keep`; None: all are kept.
 
     isolated: name of the process with a network of its own, None if there is none. small: messages are small
-    (`benchmarks.service.small_messages`).
+    (`tests.chaos.small_messages`).
     """
 
     shards: int
@@ -77,7 +77,7 @@ class ShardPlan:
     @property
     def module(self) -> str:
         """The module of the command line."""
-        return "benchmarks.service.small_messages" if self.small else "dedup_service.interfaces.cli"
+        return "tests.chaos.small_messages" if self.small else "dedup_service.interfaces.cli"
 
     def roles(self) -> list[Role]:
         """Return what each process does."""

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from benchmarks.service.texts import Writer
 from crawler.demo.templates import FRAMES
+from tests.crawls.texts import Writer
 
 __all__ = ["Kind", "RecordTruth", "Sent", "stream"]
 

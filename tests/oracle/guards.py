@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import xxhash
 
-from benchmarks.service.kept_pages import KeptPage
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
+from tests.oracle.kept_pages import KeptPage
 
 __all__ = ["GuardOracle", "estimated_distinct"]
 

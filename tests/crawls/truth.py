@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from benchmarks.service.stream import Kind, RecordTruth
 from dedup_service.core.log_records import Source
+from tests.crawls.stream import Kind, RecordTruth
 
 __all__ = ["REJECTED", "contradictions"]
 

@@ -1,7 +1,7 @@
 """The oracle's store of kept pages: rows in arrays, and searches that look at every row.
 
 Keys are the exception: what shares them is defined by the order of pages, so cells are kept as the log says
-(`benchmarks.service.plain_cells`), exactly the window behind it.
+(`tests.oracle.plain_cells`), exactly the window behind it.
 """
 
 from collections import defaultdict
@@ -12,12 +12,12 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.service.plain_cells import PlainCells, keys_of
 from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
+from tests.oracle.plain_cells import PlainCells, keys_of
 
 __all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity", "may_be_similar"]
 
