@@ -31,8 +31,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-
-from crawler.cli.report import summary_of
+from twinsieve_crawler.cli.report import summary_of
 
 TICK_S = 0.005
 PER_INDEX = 100
@@ -137,7 +136,7 @@ def served(folder: Path) -> Iterator[str]:
 
 def crawl(url: str, processes: int, *, links: bool) -> dict[str, Any]:
     """Crawl the site at full speed; return stats, the loop's lag and this process's processor seconds."""
-    from crawler.running import project_settings, run_site
+    from twinsieve_crawler.running import project_settings, run_site
 
     lag = LoopLag()
     with tempfile.TemporaryDirectory() as folder:

@@ -34,9 +34,9 @@ import simhash  # type: ignore[import-untyped]
 import trafilatura
 from rich.console import Console
 from rich.table import Table
+from twinsieve_crawler.demo.articles import load_articles
+from twinsieve_crawler.demo.site import build_site
 
-from crawler.demo.articles import load_articles
-from crawler.demo.site import build_site
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.page import Page
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter

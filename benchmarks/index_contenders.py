@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from dedup_service.core.index import BlockIndex, Layout
 
-__all__ = ["PEERS", "RADIUS", "ComparedIndex", "Ours", "installed"]
-
 RADIUS = 3
 
 Fingerprints = npt.NDArray[np.uint64]

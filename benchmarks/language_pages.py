@@ -21,8 +21,6 @@ import opencc
 from dedup_service.core.evaluation.scoring import TruthRow
 from dedup_service.core.page import Page
 
-__all__ = ["LANGUAGES", "LanguageStream", "short_pairs", "stream_of"]
-
 LANGUAGES = ("zh", "ja", "ko", "en", "de", "ar", "th", "mixed")
 ARTICLES = 400
 SENTENCES = (12, 20)

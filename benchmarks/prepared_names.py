@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from dedup_service.core.page import PreparedPage
 
-__all__ = ["PreparedNames"]
-
 
 class PreparedNames:
     """Names of `pages`, whose sequences count from 1."""

@@ -51,19 +51,6 @@ from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = [
-    "CorpusError",
-    "Document",
-    "Scores",
-    "adjusted_rand_index",
-    "document_scores",
-    "groups_of",
-    "main",
-    "pair_scores",
-    "read_core",
-    "read_news_copy",
-]
-
 CORE_PUBLISHED = {"MinHash": (0.959, 0.942), "SimHash": (0.904, 0.732)}
 """Precision and recall of documents with duplicates."""
 

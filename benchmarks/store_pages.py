@@ -29,8 +29,6 @@ from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.splitmix import GAMMA, mix64, mix64_in_kernel
 
-__all__ = ["COPIES", "EVIDENCE_BYTES", "StreamPages", "number_in"]
-
 COPIES = 5
 """One page of so many is a copy."""
 

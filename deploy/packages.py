@@ -10,8 +10,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-__all__ = ["apt_get", "can_install", "install", "run"]
-
 _TIMEOUT_S = 1_800.0
 
 

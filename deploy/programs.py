@@ -14,8 +14,6 @@ from pathlib import Path
 
 from deploy.packages import apt_get, install, run
 
-__all__ = ["CHROMIUM", "PROGRAMS", "PROMETHEUS", "PROMTOOL", "MissingProgramError", "Program", "provide"]
-
 
 class MissingProgramError(Exception):
     """A program was not found and could not be installed. The message says how to install it."""

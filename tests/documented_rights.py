@@ -9,8 +9,6 @@ from pathlib import Path
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka.access_lists import Grant
 
-__all__ = ["granted_to", "listed_for"]
-
 _ROOT = Path(__file__).parents[1]
 _LOOP = re.compile(r"for topic in (.+); do\n(.+)\ndone")
 _KINDS = {"topic": "TOPIC", "group": "GROUP", "transactional id": "TRANSACTIONAL_ID"}

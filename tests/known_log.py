@@ -23,20 +23,6 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.splitmix import mix64
 from dedup_service.core.verdict import Action, Distance, VerdictKind
 
-__all__ = [
-    "PARTITIONS",
-    "SPACE_ID",
-    "TOPIC",
-    "Known",
-    "codewords",
-    "known",
-    "pages",
-    "policy",
-    "record_of_copy",
-    "role",
-    "url_of",
-]
-
 TOPIC, PARTITIONS, SPACE_ID = "pages", 4, "benchmark"
 GENERATOR = 0o1033500423
 MESSAGE_BITS = 36

@@ -1,7 +1,5 @@
 """Names of kept pages in memory, for tests of a replica."""
 
-__all__ = ["NamesInMemory"]
-
 
 class NamesInMemory:
     """What `runtime.kafka.state.page_names` keeps in a file."""

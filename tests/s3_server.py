@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-__all__ = ["put", "running_s3"]
-
 
 @contextmanager
 def running_s3(log: Path) -> Iterator[str]:

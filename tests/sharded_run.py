@@ -28,8 +28,6 @@ from dedup_service.runtime.kafka.messages.shard_messages import (
 from dedup_service.runtime.kafka.state.deciding_state import decode_deciding_state, encode_deciding_state
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 
-__all__ = ["LOG", "DictNames", "LoggedMessage", "ShardedRun", "decided_alone", "messages_of", "parts_of"]
-
 LOG = "a-log"
 
 

@@ -83,7 +83,7 @@ def test_every_public_name_is_documented(name: str) -> None:
             assert inspect.getdoc(member), member_name
 
 
-@pytest.mark.parametrize("package", ["crawler", "dedup_service"])
+@pytest.mark.parametrize("package", ["twinsieve_crawler", "dedup_service"])
 def test_type_checkers_of_users_read_the_types(package: str) -> None:
     """PEP 561: the classifier `Typing :: Typed` is true only with this file in the package."""
     assert (resources.files(package) / "py.typed").is_file()

@@ -21,8 +21,6 @@ from benchmarks.index import uniform, warm_up
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.index import BlockIndex
 
-__all__ = ["VARIANTS", "Alternative", "compute", "masks"]
-
 RADIUS = 3
 VARIANTS = 43_745
 SIZES = (1_000, 100_000, 1_000_000)

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from dedup_service.core.page import Page
 from dedup_service.core.url import canonicalise
 
-__all__ = ["OWN", "Crawl", "Library", "Supply", "chance_overlap", "letters_of", "library_of", "sentences_of"]
-
 OWN = 20
 """Sentences of a page's own."""
 

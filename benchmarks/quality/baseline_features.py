@@ -24,8 +24,6 @@ from dedup_service.core.page import Page
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 
-__all__ = ["MOD", "PERMUTATIONS", "TOP_TERMS", "WIDTH", "BaselineFeatures", "features_of"]
-
 PERMUTATIONS = 128
 TOP_TERMS = (50, 200)
 WIDTH, MOD = 3, 8

@@ -22,8 +22,6 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Combined, jaccard
 from dedup_service.runtime.resources import SpaceOptions
 
-__all__ = ["SEEDS", "compute", "exact", "schemes"]
-
 WIDEST = 16
 """The largest k among which the best one is chosen."""
 

@@ -33,8 +33,6 @@ from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.core.splitmix import mix64
 from dedup_service.runtime.resources import SpaceOptions
 
-__all__ = ["CELLS", "ChannelFigures", "compute", "keys_in_parts"]
-
 ENTRIES = 1_000_000
 CELLS = "cells of 8 × 8 keys, sieve"
 SEED_OF_KEYS = np.uint64(0x5851F42D4C957F2D)

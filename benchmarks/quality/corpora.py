@@ -17,8 +17,6 @@ from dedup_service.core.page import Page
 from dedup_service.core.url import canonicalise
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 
-__all__ = ["LABELLED", "Corpora", "HtmlTask", "read_lines"]
-
 LABELLED = ("pairs", "html", "natural")
 """The tasks of labelled pairs."""
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from dedup_service.core.index import pairs_within
 from dedup_service.core.kernels import kernel, popcount
 
-__all__ = ["Edges", "distances", "edges_sharing", "edges_within"]
-
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 

@@ -22,8 +22,6 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
-__all__ = ["LENGTHS", "Estimates", "candidate_edges", "compute", "key_edges"]
-
 PAIRS = 100_000
 LENGTHS = (0, 160, 320, 640, 1280, 2560, 1 << 62)
 """Bounds of the length classes: letters of the shorter page."""

@@ -12,8 +12,6 @@ from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import Workspace
 from dedup_service.runtime.resources import SpaceOptions
 
-__all__ = ["LADDER", "REMOVED", "compute"]
-
 LADDER = {
     "tf·idf": ("pos", "length", "marker", "title"),
     "+ length": ("pos", "marker", "title"),

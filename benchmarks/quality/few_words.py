@@ -18,8 +18,6 @@ from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.features.hashing import HASHES, word_hasher
 from dedup_service.core.features.simhash import hamming, simhash
 
-__all__ = ["CITIES", "DRAWS", "SIZES", "FewWords", "compute", "text_of"]
-
 CITIES = (
     *("Lisbon", "Utrecht", "Gdansk", "Bergen", "Malmo", "Turku", "Leipzig", "Basel", "Trieste", "Lyon"),
     *("Porto", "Granada", "Split", "Varna", "Patras", "Izmir", "Tbilisi", "Samarkand", "Lahore", "Mysore"),

@@ -11,8 +11,6 @@ import numpy as np
 from benchmarks.quality.edges import Edges
 from dedup_service.core.page import PreparedPage
 
-__all__ = ["greedy_dedup"]
-
 
 def greedy_dedup(pages: Sequence[PreparedPage], edges: Edges) -> dict[str, str]:
     """Return page id → id of its original, or of the earlier visit of its URL. pages: in stream order."""

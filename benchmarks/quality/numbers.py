@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from dedup_service.core.evaluation.scoring import Evaluation, Interval, Share
 
-__all__ = ["counted", "figure", "fraction", "interval", "shares_of", "table", "with_intervals"]
-
 
 def figure(value: float, digits: int = 3) -> str:
     """Return a share from 0 to 1 as .987 or 1.000, or – for nan."""

@@ -15,8 +15,6 @@ import rjieba
 
 from dedup_service.core.text.normalise import fold
 
-__all__ = ["HARMLESS", "MEANINGFUL", "OPERATORS", "Names", "Operator", "names_in"]
-
 Names = Mapping[str, Sequence[str]]
 """Names of persons, places and organisations, by tag of rjieba (nr, ns, nt)."""
 

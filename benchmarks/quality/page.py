@@ -8,8 +8,6 @@
 import re
 from collections.abc import Mapping
 
-__all__ = ["names_in", "replaced"]
-
 _BLOCK = re.compile(r"<!-- (?P<name>[a-z0-9-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 _MARK = re.compile(r"<!-- [a-z0-9-]+ -->")
 

@@ -18,8 +18,6 @@ from benchmarks.quality import (
 from benchmarks.quality.store import digest_of_code, digest_of_modules
 from benchmarks.quality.workspace import Workspace
 
-__all__ = ["COMMON", "PARTS", "Part", "is_cached", "result"]
-
 COMMON = ("corpora", "edges", "greedy_dedup", "scheme_words", "shingles", "systems", "workspace")
 """Modules of this package on which every part depends."""
 

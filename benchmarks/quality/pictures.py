@@ -33,8 +33,6 @@ from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-__all__ = ["PICTURES", "Picture"]
-
 Results = Mapping[str, Any]
 CORNER = (0.75, 0.965)
 """Recall and precision at which the enlarged corner of the picture of all systems begins."""

@@ -15,8 +15,6 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
-__all__ = ["FLAGS", "Profiles", "compute", "verdicts"]
-
 FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED})
 
 

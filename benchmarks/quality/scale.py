@@ -38,26 +38,6 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = [
-    "AGES",
-    "MILLION",
-    "PLACES",
-    "STREAM_SHARE",
-    "Arrays",
-    "CrawlPreparer",
-    "Filter",
-    "Scale",
-    "ScaleRow",
-    "Work",
-    "compute",
-    "crawls_of",
-    "measured",
-    "million",
-    "of_crawl",
-    "stored_library",
-    "without_text",
-]
-
 SIZES = (1_000, 10_000, 100_000)
 SHARES = (0.0, 0.3, 0.6, 0.8)
 MILLION = 1_000_000

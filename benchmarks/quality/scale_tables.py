@@ -9,8 +9,6 @@ from benchmarks.quality.numbers import counted, figure, table
 from benchmarks.quality.scale import AGES, PLACES, Arrays, ScaleRow
 from benchmarks.quality.short_copies import FORMS, ShortCopies
 
-__all__ = ["copies_table", "overlap_table", "short_copies_table", "stream_table", "work_table"]
-
 KINDS = ("unrelated", "hardneg_topic", "hardneg_xwlb", "hardneg_law", "hardneg_list")
 
 

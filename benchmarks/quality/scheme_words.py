@@ -20,8 +20,6 @@ from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegment
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 from dedup_service.runtime.resources import SpaceOptions, default_lexicon, jieba_idf
 
-__all__ = ["scheme_of", "word_fingerprints"]
-
 
 def scheme_of(options: SpaceOptions) -> Scheme:
     """Return the scheme that `options` name."""

@@ -18,8 +18,6 @@ from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import fold, letters, without_headline
 from dedup_service.core.text.repost_markers import without_repost_marks
 
-__all__ = ["ShingleSets", "body_of", "shingle_sets"]
-
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 

@@ -21,8 +21,6 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["FORMS", "LENGTHS", "TEXTS", "ShortCopies", "ShortText", "compute", "short_copies", "texts_of"]
-
 LENGTHS = (20, 30, 50, 100, 200, 500, 1_000, 2_000)
 TEXTS = 200
 """Different texts of each length and form."""

@@ -21,8 +21,6 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["FORMS", "PAIRS", "ShortPair", "ShortTextJob", "ShortTextScore", "compute", "pairs_of", "run", "texts_of"]
-
 PAIRS = 2000
 FORMS = ("headline", "headline and sentence")
 MIN, MAX_SENTENCE = 8, 80

@@ -15,8 +15,6 @@ from typing import TypeVar
 
 import xxhash
 
-__all__ = ["ROOT", "Store", "digest_of_baselines", "digest_of_code", "digest_of_files", "digest_of_modules"]
-
 Value = TypeVar("Value")
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -15,8 +15,6 @@ from benchmarks.quality.greedy_dedup import greedy_dedup
 from benchmarks.quality.workspace import Workspace
 from dedup_service.core.evaluation.scoring import Evaluation, LabelledPair, score_pairs, score_stream
 
-__all__ = ["Measure", "System", "TaskScore", "judge", "pairs_of_task"]
-
 Floats = npt.NDArray[np.float64]
 PairsAlike = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
 

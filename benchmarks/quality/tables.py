@@ -25,8 +25,6 @@ from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.systems import TaskScore
 from dedup_service.core.evaluation.scoring import Share
 
-__all__ = ["TABLES", "Table"]
-
 STRENGTHS = ("strength S1", "strength S2", "strength S3")
 KINDS = ("unrelated", "hardneg_topic", "hardneg_xwlb", "hardneg_law", "hardneg_list")
 DROPS = "false drops per 10,000: unrelated / topic / daily news / laws / lists"

@@ -11,8 +11,6 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
-__all__ = ["lower_priority", "mapped", "progress", "tracked"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 CHUNK = 64

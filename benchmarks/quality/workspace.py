@@ -22,8 +22,6 @@ from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["SEED", "Channels", "Words", "Workspace"]
-
 Value = TypeVar("Value")
 SEED = 7
 DEFAULT = SpaceOptions()

@@ -20,8 +20,6 @@ from deploy.kafka.die_with_parent import start_dying_with_parent
 from deploy.kafka.ports import free_ports
 from tests.chaos.processes import ServiceProcess, descendants
 
-__all__ = ["Contender", "PlainConsumer", "TwinsieveContender"]
-
 
 class Contender(ABC):
     """A program that reads `pages` of a set of topics and writes an answer to each page into `verdicts`."""

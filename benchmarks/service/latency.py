@@ -19,8 +19,6 @@ from tests.chaos.publishing import PacedPublisher
 from tests.chaos.reading import Tail, read_all
 from tests.crawls.stream import Sent
 
-__all__ = ["Arrivals", "Latency", "measure", "wait_for"]
-
 PATIENCE_S = 600.0
 
 

@@ -9,11 +9,10 @@ import random
 from collections import deque
 from collections.abc import Iterator
 
-from crawler.demo.templates import FRAMES
+from twinsieve_crawler.demo.templates import FRAMES
+
 from tests.crawls.stream import Kind, RecordTruth, Sent
 from tests.crawls.texts import Writer
-
-__all__ = ["html_pages", "text_pages"]
 
 TEXT_BYTES = 2_000
 HTML_BYTES = 60_000

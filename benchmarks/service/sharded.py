@@ -10,8 +10,6 @@ from dedup_service.runtime.kafka.control.operator_records import begin_layout
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from tests.chaos.processes import ServiceProcess, descendants
 
-__all__ = ["ShardedContender"]
-
 
 class ShardedContender(Contender):
     """So many shards."""

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tests.chaos.processes import descendants
 
-__all__ = ["brokers", "cpu_s", "resident_bytes"]
-
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

@@ -12,8 +12,6 @@ import re
 from datetime import date, timedelta
 from email.utils import parsedate
 
-__all__ = ["day_of", "iso_date", "iso_of_day"]
-
 MIN_YEAR, MAX_YEAR = 1600, 2199
 """No news is older than the first newspapers."""
 

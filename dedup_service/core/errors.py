@@ -6,8 +6,6 @@ both values that disagree, and what to do.
 
 from typing import ClassVar
 
-__all__ = ["ConfigurationError", "RecordError", "StateError", "TwinsieveError"]
-
 
 class TwinsieveError(Exception):
     """Base class of every error that this project raises on purpose.

@@ -8,8 +8,6 @@ import numpy as np
 
 from dedup_service.core.kernels import kernel_inline
 
-__all__ = ["EMPTY", "table_size"]
-
 EMPTY = np.uint64(0)
 """The key of an empty slot."""
 

@@ -33,25 +33,6 @@ from numba.core import cgutils
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
-__all__ = [
-    "cache_files",
-    "kernel",
-    "kernel_inline",
-    "kernel_inline_allocating",
-    "load8",
-    "load16",
-    "load32",
-    "load64",
-    "long_kernel",
-    "popcount",
-    "prefetch",
-    "prefetch_address",
-    "store8",
-    "store16",
-    "store32",
-    "store64",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _COUNTED: dict[str, Any] = {"_nrt": True} if hasattr(DefaultOptions, "_nrt") else {}

@@ -14,31 +14,6 @@ from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 
-__all__ = [
-    "MAX_PLACES",
-    "BackfillRecord",
-    "CorrectionRecord",
-    "ExpiredRecord",
-    "LayoutRecord",
-    "LogBase",
-    "LogRecord",
-    "PageRecord",
-    "Policy",
-    "PolicyRecord",
-    "RejectedRecord",
-    "RetractionRecord",
-    "Source",
-    "TimeRecord",
-    "UnreadableRecord",
-    "UnwrittenRecord",
-    "backfill_topic",
-    "first_offset",
-    "is_backfilled",
-    "is_reported",
-    "offset_of",
-    "sequence_at",
-]
-
 _PLACE_BITS = 12
 MAX_PLACES = 1 << _PLACE_BITS
 """Records that one message of the log may have."""

@@ -7,8 +7,6 @@ Invariant: a page without text gives the reason in `problem`; nobody has to catc
 
 from dataclasses import dataclass
 
-__all__ = ["CHANNELS", "Fingerprint", "Page", "PreparedPage"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import MISSING, field, fields, make_dataclass
 from typing import Any, TypeVar, cast
 
-__all__ = ["quick_maker"]
-
 T = TypeVar("T")
 
 

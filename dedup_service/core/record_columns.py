@@ -18,19 +18,6 @@ from dedup_service.core.dates import iso_of_day
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 
-__all__ = [
-    "BODY",
-    "BODY_HASH",
-    "NO_DAY",
-    "NO_PERCENT",
-    "REJECTED",
-    "TEXT_HASH",
-    "WORDS",
-    "LogPart",
-    "PagesInColumns",
-    "RecordColumns",
-]
-
 WORDS, BODY, BODY_HASH, TEXT_HASH, REJECTED = 1, 2, 4, 8, 16
 """Flags of a record: which hashes a page has, and that a record is not a page. They are on the wire."""
 

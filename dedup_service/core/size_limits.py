@@ -28,31 +28,6 @@ MiB with lz4, 340 with gzip and snappy (the client's encoders, random bytes).
 
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "EVENT_MESSAGE_BYTES",
-    "HEADER_OBJECTS_BYTES",
-    "MAX_BATCH_BYTES",
-    "MAX_HEADERS",
-    "MAX_HEADERS_BYTES",
-    "MAX_KEY_BYTES",
-    "MAX_NAME_CHARS",
-    "MAX_PAGE_SIZE",
-    "MAX_RECORD_BYTES",
-    "MAX_URL_CHARS",
-    "MAX_VALUE_BYTES",
-    "PAGE_MESSAGE_BYTES",
-    "UNREADABLE_HEADER",
-    "Header",
-    "header_bytes",
-    "headers_too_large",
-    "key_too_large",
-    "line_too_long",
-    "name_too_long",
-    "page_too_large",
-    "record_too_large",
-    "value_too_large",
-]
-
 MAX_PAGE_SIZE = 10 << 20
 """Limit on HTML and on text: bytes of HTML as fetched, characters of decoded HTML and of text.
 

@@ -12,8 +12,6 @@ import xxhash
 
 from dedup_service.core.features.weighting_schemes import Scheme
 
-__all__ = ["PAIRS", "SHINGLE", "Space", "digest"]
-
 SHINGLE = 3
 PAIRS = "pairs"
 ALGORITHM = 4

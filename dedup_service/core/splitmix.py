@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel_inline
 
-__all__ = ["FIRST_MULTIPLIER", "GAMMA", "SECOND_MULTIPLIER", "mix64", "mix64_in_kernel", "splitmix64"]
-
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 """What SplitMix64 adds for each new value: 2**64 divided by the golden ratio, made odd."""
 

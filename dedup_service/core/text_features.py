@@ -24,8 +24,6 @@ from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letter_table, letters_among
 from dedup_service.core.text.page_text import PageTexts
 
-__all__ = ["TextFeatures", "text_features"]
-
 Points = npt.NDArray[np.uint32]
 
 

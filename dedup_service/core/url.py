@@ -27,16 +27,6 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
 from dedup_service.core.url_parameters import without_tracking
 
-__all__ = [
-    "DEFAULT_PORTS",
-    "PageAddresses",
-    "canonicalise",
-    "host_hash",
-    "page_addresses",
-    "url_and_host_hash",
-    "url_hash",
-]
-
 DEFAULT_PORTS = {"http": 80, "https": 443}
 """Port by scheme of a Web address."""
 

@@ -21,8 +21,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
-__all__ = ["without_tracking"]
-
 
 @dataclass(frozen=True, slots=True)
 class TrackingRule:

@@ -9,24 +9,6 @@ from enum import StrEnum
 
 from dedup_service.core.quick_values import quick_maker
 
-__all__ = [
-    "CLAIM_REFUSED",
-    "Action",
-    "Distance",
-    "Guard",
-    "Verdict",
-    "VerdictKind",
-    "claim_refused_in",
-    "guard_counter",
-    "guard_in",
-    "guard_reason",
-    "new_distance",
-    "new_verdict",
-    "refused_claim_reason",
-    "visit_by_claim_reason",
-    "with_present_names",
-]
-
 _PREFIX = "guard "
 CLAIM_REFUSED = "claim_refused"
 """The name under which pages are counted whose claim was refused."""

@@ -14,17 +14,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = [
-    "MAX_BLOCK_RADIUS",
-    "SIEVE_PLANES",
-    "WIDE",
-    "bits_apart",
-    "lowest_bit",
-    "near_rows",
-    "rows_with_equal_block",
-    "similar_rows",
-]
-
 WIDE = 64
 """Rows of a mask."""
 

@@ -28,8 +28,6 @@ from dedup_service.runtime.live_stats.display_safe import (
     shown,
 )
 
-__all__ = ["MAX_LETTERS", "VERSION", "correction_to_dict", "explanation_to_dict"]
-
 VERSION = 1
 MAX_LETTERS = 20_000
 """Characters of each text that are compared and included."""

@@ -7,8 +7,6 @@ hide nothing.
 
 import unicodedata
 
-__all__ = ["terminal_safe"]
-
 JOINERS = frozenset("\u200c\u200d")
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 PICTURES = 0x2400

@@ -18,8 +18,6 @@ from rapidfuzz.distance import Indel  # difflib is cubic in repeated sentences, 
 
 from dedup_service.core.text.normalise import fold
 
-__all__ = ["Passage", "Piece", "Spans", "passages", "unshared_numbers"]
-
 Spans = Sequence[tuple[int, int]]
 """Places (start, stop) of a text, ascending and disjoint."""
 

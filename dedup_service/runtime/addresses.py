@@ -12,8 +12,6 @@ from dedup_service.core.errors import ConfigurationError, TwinsieveError
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-__all__ = ["AddressUnreachableError", "file_system", "is_address", "on_this_machine", "translated_errors"]
-
 
 class AddressUnreachableError(TwinsieveError):
     """An address could not be read. Check it, the credentials and the network, and try again."""

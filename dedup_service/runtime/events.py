@@ -15,18 +15,6 @@ from typing import NamedTuple, Protocol
 from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Verdict
 
-__all__ = [
-    "BatchEvent",
-    "IndexEvent",
-    "NullObserver",
-    "Observer",
-    "Observers",
-    "PageDecided",
-    "ProblemEvent",
-    "RemovalEvent",
-    "RestoreEvent",
-]
-
 _LOG = logging.getLogger(__name__)
 
 

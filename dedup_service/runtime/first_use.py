@@ -12,8 +12,6 @@ import dedup_service.core.decision.replica
 import dedup_service.core.fingerprinter  # noqa: F401 - both, so that the kernels of every run are defined
 from dedup_service.core.kernels import cache_files
 
-__all__ = ["COMPILING", "compile_notice"]
-
 COMPILING = "compiling, a minute or two on first use; cached afterwards"
 _NOT_KEPT = "compiling, a minute or two at each start: no folder for the cache is writable; set NUMBA_CACHE_DIR to one"
 

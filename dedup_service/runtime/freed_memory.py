@@ -10,8 +10,6 @@ Other allocators have no such calls, and nothing is done.
 
 import ctypes
 
-__all__ = ["keep_little_freed_memory", "return_freed_memory"]
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 _OWN_MEMORY_BYTES = 1 << 20

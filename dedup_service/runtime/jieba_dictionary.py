@@ -25,8 +25,6 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.text.segmentation.chinese import USER_FREQUENCY, ChineseSegmenter
 from dedup_service.core.text.segmentation.jieba_model import HiddenMarkovModel, JiebaModel, ModelArrays
 
-__all__ = ["chinese_segmenter", "jieba_folder"]
-
 FORMAT = 1
 """Of the cached file; incremented when the arrays change."""
 

@@ -16,8 +16,6 @@ import msgspec
 
 from dedup_service.core.errors import ConfigurationError, StateError
 
-__all__ = ["Label", "LabelFile"]
-
 
 class Label(msgspec.Struct, frozen=True, omit_defaults=True):
     """Two ids with `dup`, `not` or another label. kind: how the pair was chosen; at: time of the answer, ISO 8601."""

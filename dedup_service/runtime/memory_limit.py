@@ -22,8 +22,6 @@ from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.rules.keep import Keep
 from dedup_service.runtime.freed_memory import return_freed_memory
 
-__all__ = ["CHECK_EVERY", "MemoryLimitError", "ProcessMemoryLimit", "format_size", "parse_size", "process_memory"]
-
 CHECK_EVERY = 1000
 """Pages between two looks at the memory; a page takes some 160 bytes, so they are 0.2 MB."""
 

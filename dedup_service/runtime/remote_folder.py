@@ -7,8 +7,6 @@ from pathlib import Path
 
 from dedup_service.runtime.addresses import file_system, translated_errors
 
-__all__ = ["RemoteFolder"]
-
 
 class RemoteFolder:
     """The folder at `address`."""

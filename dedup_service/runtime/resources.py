@@ -32,8 +32,6 @@ from dedup_service.core.text.segmentation import (
 )
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter, jieba_folder
 
-__all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf", "prepare", "profile_named"]
-
 _OF_THREAD = threading.local()
 _READING = threading.Lock()
 

@@ -6,8 +6,6 @@ import msgspec
 
 from dedup_service.core.verdict import Verdict
 
-__all__ = ["verdict_dict", "verdict_line"]
-
 _encoder = msgspec.json.Encoder()
 
 

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from filelock import FileLock
 
-__all__ = ["MissingHelmError", "build", "find"]
-
 HERE = Path(__file__).parent
 CACHE = HERE / "bin"
 VARIABLE = "TWINSIEVE_HELM"

@@ -21,8 +21,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from deploy.kafka.cluster import Cluster
 
-__all__ = ["DENY_BY_DEFAULT", "AccessLists", "Grant", "needed"]
-
 DENY_BY_DEFAULT = {"allow.everyone.if.no.acl.found": "false"}
 """Settings of a cluster with `sasl` whose users may do nothing until it is granted."""
 

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from filelock import FileLock
 
-__all__ = ["MissingPywbError", "build", "find"]
-
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / "build" / "pywb"
 LOCK = HERE / "pywb.lock"

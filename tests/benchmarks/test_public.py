@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twinsieve_crawler.demo.articles import load_articles
+from twinsieve_crawler.demo.edits import apply_edits
 
 from benchmarks.public import (
     CorpusError,
@@ -21,8 +23,6 @@ from benchmarks.public import (
     read_core,
     read_news_copy,
 )
-from crawler.demo.articles import load_articles
-from crawler.demo.edits import apply_edits
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.runtime.resources import build_fingerprinter

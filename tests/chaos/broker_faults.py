@@ -7,8 +7,6 @@ from contextlib import suppress
 
 from tests.chaos.fault_targets import Fault, FaultTargets
 
-__all__ = ["BROKER_FAULTS", "roll_brokers"]
-
 
 def kill_broker(targets: FaultTargets, rng: random.Random) -> None:
     """Kill a broker (SIGKILL) and restart it with its data."""

@@ -19,8 +19,6 @@ from tests.crawls.stream import RecordTruth, Sent
 from tests.crawls.truth import REJECTED, contradictions
 from tests.oracle.log import Oracle, OracleAnswer, oracle_of
 
-__all__ = ["Findings", "check"]
-
 Records = Mapping[str, Sequence[ConsumerRecord]]
 MAX = 20
 ERROR = "twinsieve.error"

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 
-__all__ = ["damage"]
-
 
 def damage(folder: Path, rng: random.Random) -> str:
     """Damage the state folder of a stopped service and return a description. The process's name survives."""

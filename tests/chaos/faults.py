@@ -16,8 +16,6 @@ from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
 from tests.chaos.processes import ServiceProcess, descendants
 from tests.chaos.rewinding import delete_groups, move_offsets
 
-__all__ = ["SERVICE_FAULTS", "withdraw_access"]
-
 
 def kill_service(targets: FaultTargets, rng: random.Random) -> None:
     """Kill a service (SIGKILL); restart it at once, or after its partitions have moved."""

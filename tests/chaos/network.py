@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["NetworkGate", "can_isolate"]
-
 HOST = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
 _UNSHARE = ("unshare", "--map-root-user", "--net")

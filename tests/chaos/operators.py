@@ -7,8 +7,6 @@ import sys
 from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
 from tests.crawls.stream import Kind
 
-__all__ = ["OPERATIONS", "change_policy", "retract_page"]
-
 
 def retract_page(targets: FaultTargets, rng: random.Random) -> None:
     """Run `twinsieve retract` on a story's page, kept or not: the story may become unique again."""

@@ -17,8 +17,6 @@ from tests.chaos.reading import reader
 from tests.crawls.stream import Kind, RecordTruth, Sent
 from tests.crawls.texts import Writer
 
-__all__ = ["PAGE_FAULTS"]
-
 HEADER_BYTES = 34 << 20
 DAY_MS = 86_400_000
 

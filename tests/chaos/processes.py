@@ -17,8 +17,6 @@ from subprocess import Popen
 from deploy.kafka.die_with_parent import start_dying_with_parent
 from tests.chaos.network import NetworkGate
 
-__all__ = ["Fleet", "ServiceProcess", "descendants"]
-
 RESTART_AFTER_S = 0.3
 
 

@@ -16,8 +16,6 @@ from kafka.errors import KafkaError
 
 from tests.crawls.stream import Sent
 
-__all__ = ["PacedPublisher"]
-
 IN_FLIGHT = 1000
 
 

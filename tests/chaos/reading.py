@@ -16,8 +16,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 
-__all__ = ["Tail", "end_of", "read_all", "reader"]
-
 FETCH_BYTES = 16 << 20
 
 

@@ -14,8 +14,6 @@ from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from tests.chaos.fault_targets import PATIENCE_S, FaultTargets
 
-__all__ = ["delete_groups", "move_offsets"]
-
 MAX_RECORDS = 200
 
 

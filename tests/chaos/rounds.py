@@ -47,8 +47,6 @@ from tests.chaos.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
 from tests.chaos.shard_processes import SLOTS, Role, ShardPlan
 from tests.crawls.stream import Sent, stream
 
-__all__ = ["Plan", "Result", "run_round"]
-
 GROUP = "chaos"
 PARTITIONS = 6
 SESSION_S = 2.5

@@ -28,8 +28,6 @@ from tests.chaos.faults import (
 from tests.chaos.processes import ServiceProcess
 from tests.chaos.shard_processes import FINGERPRINTER, RESOLVER, SHARD, SLOTS, shard_role
 
-__all__ = ["NETWORK_FAULTS", "SHARD_FAULTS", "reshard"]
-
 _SLOW_TURN_S = 0.5
 
 

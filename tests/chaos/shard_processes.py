@@ -7,16 +7,6 @@ from dataclasses import dataclass
 from dedup_service.core.rules.layout import IndexLayout
 from tests.chaos.network import can_isolate
 
-__all__ = [
-    "FINGERPRINTER",
-    "RESOLVER",
-    "SHARD",
-    "SLOTS",
-    "Role",
-    "ShardPlan",
-    "shard_role",
-]
-
 FINGERPRINTER, SHARD, RESOLVER = "fingerprinter", "shard", "resolver"
 
 SLOTS = 8

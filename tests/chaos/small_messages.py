@@ -13,8 +13,6 @@ from dedup_service.runtime.kafka.messages import shard_messages
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintSettings
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 
-__all__ = ["MAX_PAGES"]
-
 MAX_PAGES = 24
 PART_BYTES = 256
 

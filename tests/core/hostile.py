@@ -10,8 +10,6 @@ address or a rel=canonical link, "json" a JSON-LD block.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["UNITS", "Unit", "units_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:

@@ -14,7 +14,7 @@ FAST = ("--set", "DOWNLOAD_DELAY=0", "--set", "AUTOTHROTTLE_ENABLED=0", "--proce
 
 def environment() -> dict[str, str]:
     """Return the environment of this process, with the checkout importable from any folder."""
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'crawler'}"}
 
 
 def twinsieve(*arguments: object) -> list[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from twinsieve_crawler.cli import crawl_command
+from twinsieve_crawler.demo.server import serve
+from twinsieve_crawler.demo.site import build_site
 
-from crawler.cli import crawl_command
-from crawler.demo.server import serve
-from crawler.demo.site import build_site
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.embedded.state_info import state_info
 from tests.crawler.running import FAST, environment, json_lines, run, twinsieve

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from twinsieve_crawler.cli.feeds import feeds
 
-from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
 
 

@@ -2,8 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from crawler.reading import Reading, read_page
+from twinsieve_crawler.reading import Reading, read_page
 
 HOME = "https://example.org/news/"
 

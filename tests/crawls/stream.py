@@ -20,10 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crawler.demo.templates import FRAMES
-from tests.crawls.texts import Writer
+from twinsieve_crawler.demo.templates import FRAMES
 
-__all__ = ["Kind", "RecordTruth", "Sent", "stream"]
+from tests.crawls.texts import Writer
 
 POISON: tuple[bytes | None, ...] = (
     b"",

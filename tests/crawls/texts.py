@@ -11,8 +11,6 @@ from functools import cache
 
 from dedup_service.runtime.resources import jieba_idf
 
-__all__ = ["Writer"]
-
 CHINESE_WORDS = 30_000
 ENGLISH_WORDS = 8_000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -13,8 +13,6 @@ from itertools import pairwise
 from dedup_service.core.log_records import Source
 from tests.crawls.stream import Kind, RecordTruth
 
-__all__ = ["REJECTED", "contradictions"]
-
 REJECTED = "rejected"
 
 

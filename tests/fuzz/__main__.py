@@ -22,8 +22,6 @@ from tests.fuzz.budget import CURRENT
 from tests.fuzz.examples import TOTAL
 from tests.fuzz.reporter import REPORT
 
-__all__ = ["main"]
-
 HERE = Path(__file__).parent
 CHECKED_CODE = HERE.parent.parent / "build" / "checked-kernels"
 CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(CHECKED_CODE)}

@@ -21,8 +21,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["CURRENT", "Budget", "OverBudgetError", "examples_run", "within"]
-
 KILL = 5
 CURRENT = "TWINSIEVE_FUZZ_CURRENT"
 """Environment variable: a file that has the number of the example that is running, and its inputs."""

@@ -5,8 +5,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-__all__ = ["TOTAL", "fuzzed"]
-
 TOTAL = "TWINSIEVE_FUZZ_EXAMPLES"
 """Environment variable: the examples of all parsers together."""
 

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from tests.core.hostile import Unit, units_of
 
-__all__ = ["VALUES", "altered", "hostile", "mutated", "mutated_text"]
-
 _KINDS = ("delete", "insert", "replace", "repeat", "move", "cut")
 _NUMBERS = [0, 1, -1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30, -(2**63) - 1, 0.5, 1e308]
 VALUES = st.recursive(

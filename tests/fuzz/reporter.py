@@ -8,8 +8,6 @@ import pytest
 
 from tests.fuzz.budget import examples_run
 
-__all__ = ["REPORT", "Reporter"]
-
 REPORT = "TWINSIEVE_FUZZ_REPORT"
 """Environment variable: the file to write."""
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from deploy.kafka.ports import free_ports
 
-__all__ = ["CONFIG", "RULES", "Prometheus"]
-
 CONFIG = Path(__file__).parents[2] / "deploy" / "prometheus" / "prometheus.yml"
 RULES = CONFIG.with_name("rules.yml")
 PATIENCE_S = 120

@@ -7,10 +7,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from twinsieve_crawler.demo.server import serve
+from twinsieve_crawler.demo.site import build_site
+from twinsieve_crawler.demo.truth import Relation
 
-from crawler.demo.server import serve
-from crawler.demo.site import build_site
-from crawler.demo.truth import Relation
 from tests.crawler.running import TIMEOUT_S, environment
 
 PAGES = build_site()

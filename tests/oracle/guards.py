@@ -17,8 +17,6 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 from tests.oracle.kept_pages import KeptPage
 
-__all__ = ["GuardOracle", "estimated_distinct"]
-
 WINDOW, THOUSANDS = 1000, 20
 
 

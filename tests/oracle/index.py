@@ -3,8 +3,6 @@
 Shares no code with the code under test.
 """
 
-__all__ = ["BruteForceIndex", "hamming"]
-
 
 def hamming(one: int, other: int) -> int:
     """Return the number of differing bits.

@@ -19,8 +19,6 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from tests.oracle.plain_cells import PlainCells, keys_of
 
-__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity", "may_be_similar"]
-
 CHANNELS = ("words", "body")
 FAR = 255
 EARLIEST = 64

@@ -46,8 +46,6 @@ from tests.oracle.kept_pages import (
     may_be_similar,
 )
 
-__all__ = ["Oracle", "OracleAnswer", "answers", "oracle_of"]
-
 SAME_TEXT = "same text"
 NO_CLAIM = "its canonical link names a page with another text"
 

@@ -7,8 +7,6 @@ are tried.
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-__all__ = ["PlainCells", "keys_of"]
-
 PARTS, LEVELS = 8, 8
 SIEVE_BITS, MIN_EQUAL = 128, 0.58
 

@@ -19,8 +19,6 @@ from dedup_service.core.capacity.traffic import LOG, TopicTraffic, topic_traffic
 from dedup_service.core.capacity.unit_costs import UnitCosts
 from dedup_service.core.capacity.workload import ClusterRequest, MachineKind, Workload
 
-__all__ = ["CapacityPlan", "PlannedFigure", "capacity_plan", "planned_pipeline"]
-
 SIMULATED_S, SIMULATED_PAGES = 25, (20_000, 250_000)
 """Seconds of a simulated run, and its pages at least and at most, so that fast processes commit twice or more."""
 

@@ -31,8 +31,6 @@ import numpy.typing as npt
 
 from dedup_service.core.splitmix import mix64
 
-__all__ = ["Pipeline", "PipelineRun", "PipelineStage", "highest_rate", "simulate"]
-
 Times = npt.NDArray[np.float64]
 
 _GOLDEN = (5**0.5 - 1) / 2

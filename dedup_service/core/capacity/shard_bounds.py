@@ -12,17 +12,6 @@ from dedup_service.core.capacity.unit_costs import UnitCosts
 from dedup_service.core.capacity.workload import MAX_SLOTS, ClusterRequest, MachineKind, Workload
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = [
-    "MEMORY",
-    "ChosenShards",
-    "ShardBound",
-    "choose_shards",
-    "shard_bounds",
-    "shard_disk",
-    "shard_memory",
-    "window_rate",
-]
-
 MEMORY, DISK = "memory", "disk"
 ROWS = "row numbers"
 READS = "reads from the disk"

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from dedup_service.core.capacity.unit_costs import UnitCosts
 from dedup_service.core.capacity.workload import Workload
 
-__all__ = ["LOG", "TopicTraffic", "topic_traffic"]
-
 LOG = "fingerprints"
 """The topic that is the log."""
 

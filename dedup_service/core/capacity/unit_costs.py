@@ -13,8 +13,6 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Self
 
-__all__ = ["CostOrigin", "UnitCost", "UnitCosts"]
-
 
 class CostOrigin(Enum):
     """Where the value of a constant comes from."""

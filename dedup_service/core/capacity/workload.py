@@ -10,8 +10,6 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import DEFAULT_LAYOUT
 
-__all__ = ["MAX_SLOTS", "ClusterRequest", "MachineKind", "Workload"]
-
 MAX_SLOTS = 64
 """Slots of an index at most (`core.rules.layout`), and so shards."""
 

@@ -11,8 +11,6 @@ from dedup_service.core.decision.host_text import LearnedPages
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.evidence.packed import term_bytes
 
-__all__ = ["AnnouncedPages"]
-
 _JUDGED = np.uint8(BODY_HASH | INDEXED)
 
 

@@ -7,8 +7,6 @@ and a surge ends when the share returns. All arithmetic is in integers, so the r
 machine.
 """
 
-__all__ = ["LEARNED", "RECENT", "AnomalyShare"]
-
 RECENT = 1000
 """Pages in the ring."""
 

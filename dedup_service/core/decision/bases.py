@@ -11,8 +11,6 @@ from typing import Protocol, TypeVar
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.log_records import CorrectionRecord
 
-__all__ = ["BasePlace", "BasedState", "base_of"]
-
 
 class BasePlace(Protocol):
     """Which sequences are those of a base: `records` of them, after `after`."""

@@ -23,8 +23,6 @@ from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.evidence.packed import Evidence
 
-__all__ = ["BatchProbe", "Hashed"]
-
 Integers = npt.NDArray[np.int64]
 
 

@@ -51,17 +51,6 @@ from dedup_service.core.index.cell_index import SIEVE_BYTES, CellAnswers
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = [
-    "MAX_EQUAL",
-    "OLDEST_AHEAD",
-    "CandidateSizes",
-    "Candidates",
-    "Common",
-    "LocalCandidates",
-    "RemovedEntry",
-    "none_common",
-]
-
 Common = Callable[[], npt.NDArray[np.uint32]]
 """Returns sentences of a page, ascending: uint32[n]."""
 

@@ -57,8 +57,6 @@ from dedup_service.core.verdict import (
     visit_by_claim_reason,
 )
 
-__all__ = ["Batch", "Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
-
 Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
 

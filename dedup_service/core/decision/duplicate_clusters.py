@@ -14,8 +14,6 @@ import numpy as np
 
 from dedup_service.core.decision.hyperloglog import EMPTY, estimate, single, with_value
 
-__all__ = ["ClusterSizes", "Copy", "DuplicateClusters"]
-
 MAX_CLUSTERS = 1 << 17
 """22 MB of memory. A cluster is forgotten once 100,000 others have grown: after a million pages or so."""
 

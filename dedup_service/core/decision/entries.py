@@ -12,8 +12,6 @@ from dedup_service.core.page import Fingerprint, PreparedPage
 from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Distance
 
-__all__ = ["Entry"]
-
 
 @dataclass(slots=True)
 class Entry:

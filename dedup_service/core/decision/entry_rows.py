@@ -23,29 +23,6 @@ from dedup_service.core.evidence.packed import size_of
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.match_row import LONG
 
-__all__ = [
-    "BODY_DECIDES",
-    "BODY_HASH",
-    "INDEXED",
-    "ROW",
-    "ROW_STRUCT",
-    "SETTLED",
-    "TEXT_HASH",
-    "EntryPieces",
-    "EntryRows",
-    "EvidenceSpans",
-    "Rows",
-    "Spans",
-    "channel_flag",
-    "entry_in",
-    "entry_of",
-    "flags_of",
-    "indexed_by",
-    "page_flags",
-    "signed",
-    "unsigned",
-]
-
 _VALUES = ("words", "body", "body_hash", "text_hash", "url_hash")
 ROW = np.dtype(
     [

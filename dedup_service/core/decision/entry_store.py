@@ -21,17 +21,6 @@ from dedup_service.core.decision.entry_rows import ROW, EntryRows, EvidenceSpans
 from dedup_service.core.errors import StateError
 from dedup_service.core.index import CellChanges
 
-__all__ = [
-    "CHUNK_ROWS",
-    "EntryStore",
-    "HeldEntries",
-    "HeldPart",
-    "HeldValues",
-    "MemoryStore",
-    "entries_at",
-    "row_of_sequence",
-]
-
 CHUNK_ROWS = 1 << 16
 """6 MB of rows, and evidence: little to copy when a chunk is compacted, and few chunks to choose from."""
 

@@ -24,8 +24,6 @@ from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["EntryTables", "HashColumn", "cell_columns"]
-
 RowNumbers = npt.NDArray[np.uint32]
 
 

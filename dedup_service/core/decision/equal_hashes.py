@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = ["EqualRows", "equal_rows"]
-
 _MIN_SLOTS = 64
 
 Integers = npt.NDArray[np.int64]

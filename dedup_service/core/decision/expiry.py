@@ -23,8 +23,6 @@ from typing import NamedTuple
 
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 
-__all__ = ["MAX_BEFORE_PAGE", "Expiry", "ExpiryBounds", "ExpiryReason", "ExpiryState"]
-
 MAX_BEFORE_PAGE = 8
 """Entries that expire before one page, at most: 0.3 ms of work (docs/performance.md)."""
 

@@ -31,8 +31,6 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Guard, guard_reason
 
-__all__ = ["COMMON_TERMS", "OF_TERMS", "GuardState", "GuardTracker", "copy_of", "found_copy", "same_title"]
-
 CROWDED_TEXTS = 16
 """Copies of one kept page, and different texts among them, above which a copy with another text is suspicious.
 

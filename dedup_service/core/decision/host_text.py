@@ -33,8 +33,6 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating, prefetch
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
-__all__ = ["MAX_SETS", "PROTECTED", "REGIONS", "TITLES", "WAYS", "HostText", "LearnedPages", "title_hash"]
-
 TITLES = 5
 """Different titles under which a sentence comes on one host before it is that host's text: 2 to 5.
 

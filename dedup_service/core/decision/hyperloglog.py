@@ -12,8 +12,6 @@ Source: Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog", AofA 2007, figure 3; Î
 import math
 from functools import lru_cache
 
-__all__ = ["EMPTY", "SKETCH_BYTES", "estimate", "single", "with_value"]
-
 REGISTERS, MAX_RANK = 32, 15
 SKETCH_BYTES = REGISTERS // 2
 EMPTY = bytes(SKETCH_BYTES)

@@ -19,18 +19,6 @@ from dedup_service.core.rules.match_row import LONG
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = [
-    "SAME_TEXT",
-    "Containment",
-    "FigureChange",
-    "Match",
-    "Matcher",
-    "NearMiss",
-    "body_decides",
-    "min_rough_jaccard",
-    "score_of",
-]
-
 SAME_TEXT = "same text"
 """The reason of a match of equal texts."""
 

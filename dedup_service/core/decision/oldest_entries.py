@@ -7,8 +7,6 @@ from itertools import islice
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import EntryStore, entries_at
 
-__all__ = ["OldestEntries"]
-
 _AHEAD = 256
 """Entries that are read at once."""
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.url import url_hash
 
-__all__ = ["Overrides"]
-
 
 class Overrides:
     """All corrections in force. `Overrides(overrides.records)` makes an equal one."""

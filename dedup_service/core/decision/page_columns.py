@@ -32,8 +32,6 @@ from dedup_service.core.record_columns import PagesInColumns, RecordColumns
 from dedup_service.core.rules.match_row import LONG
 from dedup_service.core.url import url_and_host_hash, url_hash
 
-__all__ = ["BODY_MARK", "KEYS_MARK", "WORDS_MARK", "PageColumns"]
-
 KEYS_MARK, WORDS_MARK, BODY_MARK = 1, 2, 4
 """What a page is compared by: shingles, the fingerprint of words, that of body."""
 

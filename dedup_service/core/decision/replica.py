@@ -47,20 +47,6 @@ from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.record_columns import REJECTED, LogPart, PagesInColumns, RecordColumns
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
-__all__ = [
-    "DELETED_UNREAD",
-    "NewCandidates",
-    "OpenBases",
-    "OpenEntries",
-    "Outcome",
-    "Replica",
-    "ReplicaState",
-    "Wanted",
-    "batches_of",
-    "begun_with_bases",
-    "decided_pages",
-]
-
 DELETED_UNREAD = "were deleted before they were read"
 """How the problem of records that nobody has read ends."""
 

@@ -19,33 +19,6 @@ from dedup_service.core.kernels import kernel_inline, kernel_inline_allocating, 
 from dedup_service.core.rules.compiled_rows import NO_ROW, first_holding
 from dedup_service.core.rules.match_row import LONG
 
-__all__ = [
-    "AFTER",
-    "BODY_HASH_AT",
-    "BY_AGE",
-    "COMPARED",
-    "COUNT",
-    "ENTRIES",
-    "FACTS",
-    "FIELDS",
-    "FLAGS",
-    "FOUND_FIELDS",
-    "FOUND_PAGE",
-    "FULL",
-    "LEARN",
-    "LEARNED",
-    "MORE_OLDEST",
-    "OLDEST",
-    "PAGE",
-    "SAME",
-    "SEQUENCE",
-    "STOPPED",
-    "WINDOW_ROW",
-    "Integers",
-    "Mask",
-    "run_pages",
-]
-
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Learnable = tuple[

@@ -10,8 +10,6 @@ from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes
 from dedup_service.core.log_records import Source
 from dedup_service.core.record_columns import RecordColumns
 
-__all__ = ["SeenRecords"]
-
 
 class SeenRecords:
     """The input records that were seen. state: (topic, partition) → offsets, a serialised BitMap64."""

@@ -33,17 +33,6 @@ from dedup_service.core.index.cell_index import CellAnswers
 from dedup_service.core.index.hash_rows import CROWD
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = [
-    "MAX_IDENTICAL",
-    "FoundHashes",
-    "FoundRows",
-    "Pairs",
-    "ProbeBounds",
-    "TableAnswers",
-    "joined",
-    "probe_tables",
-]
-
 Integers = npt.NDArray[np.int64]
 
 MAX_IDENTICAL = 512

@@ -42,8 +42,6 @@ from dedup_service.core.wide_kernels import (
     similar_rows,
 )
 
-__all__ = ["Comparison", "Unsettled", "Window", "YoungPlaces"]
-
 _SIEVE_WORDS = SIEVE_BYTES // 8
 _FIRST_ROWS = 64
 _HASHES = ("url_hash", "text_hash", "body_hash")

@@ -28,8 +28,6 @@ from dedup_service.core.rules.match_row import UPPER_BOUNDS, MatchRow
 from dedup_service.core.rules.rule import BITS, DistanceBound, MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["CandidatePair", "PairGroups", "informative_pairs", "margin"]
-
 _SCALE = {
     "min_letters": 160.0,
     "missing_numbers": 8.0,

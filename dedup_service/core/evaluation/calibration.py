@@ -28,19 +28,6 @@ from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = [
-    "OFFSETS",
-    "Calibration",
-    "Channel",
-    "Curve",
-    "Point",
-    "choose",
-    "curve_of",
-    "flags_needed",
-    "tightened",
-    "tightest_offset",
-]
-
 OFFSETS = tuple(round(step / 100, 2) for step in range(40, -41, -1))
 """From the tightest to the loosest, .01 apart: half the error of the sketch's estimate."""
 

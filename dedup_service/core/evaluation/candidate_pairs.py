@@ -21,8 +21,6 @@ from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.url import url_hash
 
-__all__ = ["CandidatePairs"]
-
 MAX_COMPARED = 64
 """Earlier candidates that a page is compared with, the latest ones: a template can have thousands."""
 

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Evaluation", "LabelledPair", "Share", "TruthRow", "half_of", "score_pairs", "score_stream"]
-
 RESAMPLES = 1000
 """Bootstrap resamples."""
 

@@ -14,8 +14,6 @@ from dedup_service.core.evidence.sketch import SKETCH_BYTES
 from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.wide_kernels import COMPARED_BYTES, bits_apart
 
-__all__ = ["SKETCH_WORDS", "EvidenceColumns", "bits_between", "close_pairs", "most_bits_apart"]
-
 SKETCH_WORDS = SKETCH_BYTES // 8
 assert SKETCH_BYTES == COMPARED_BYTES
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating
 from dedup_service.core.splitmix import mix64_in_kernel
 
-__all__ = ["LEVELS", "MAX_LEVELS", "PARTS", "min_hash_keys", "packed_keys", "packed_rows", "unpacked_keys"]
-
 PARTS = 8
 """Parts of a page's shingles."""
 

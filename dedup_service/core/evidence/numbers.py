@@ -24,8 +24,6 @@ from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.normalise import is_letter_above, letter_table
 
-__all__ = ["CHARACTERS", "figures_digest", "numbers_of", "sampled_numbers"]
-
 _PLANE = 0x10000
 # What a character is to a number. Codes up to 9 are digits of ASCII; those from 16 are Chinese numerals.
 _NOTHING, _LETTER, _LETTER_UNSPACED, _CURRENCY, _SYMBOL, _CALENDAR, _DIGIT = 0, 1, 2, 3, 4, 5, 6

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from dedup_service.core.evidence.sentences import LENGTH_BITS, LETTERS_A_QUARTER
 from dedup_service.core.kernels import kernel, kernel_inline, popcount
 
-__all__ = ["NONE_COMMON", "letters_of_common", "overlap", "screened", "shared_of_common"]
-
 Sentences = npt.NDArray[np.uint32]
 """Sentence values of a page, ascending and distinct: uint32[n]."""
 

@@ -23,28 +23,6 @@ from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import PLANE, code_points, is_letter_above, letter_table
 
-__all__ = [
-    "MAX_NUMBERS",
-    "MAX_PACKED",
-    "MAX_SENTENCES",
-    "MAX_TERMS",
-    "SHINGLE",
-    "Evidence",
-    "equal_sketch_bits",
-    "header_of",
-    "pack_evidence",
-    "read_columns",
-    "read_numbers",
-    "read_sentences",
-    "read_terms",
-    "size_of",
-    "sketch_difference",
-    "sketch_of",
-    "sketches_of",
-    "term_bytes",
-    "write_evidence",
-]
-
 SHINGLE = 5
 """Letters of a shingle. Measured: docs/quality.md."""
 

@@ -25,8 +25,6 @@ from dedup_service.core.evidence.packed import (
 from dedup_service.core.evidence.sketch import BINS
 from dedup_service.core.kernels import kernel_inline, kernel_inline_allocating
 
-__all__ = ["DISTANT", "FOUND", "QUANTITIES", "UNREADABLE", "pair_quantities"]
-
 QUANTITIES = (
     "jaccard",
     "containment",

@@ -16,16 +16,6 @@ from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.normalise import is_letter_above, letter_table
 
-__all__ = [
-    "ENDS",
-    "LENGTH_BITS",
-    "LETTERS_A_QUARTER",
-    "MIN_SENTENCE",
-    "letters_of",
-    "sentence_values",
-    "sentences_in_order",
-]
-
 MIN_SENTENCE = 6
 """Letters of a sentence; shorter ones are interjections and labels."""
 

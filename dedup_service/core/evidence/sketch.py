@@ -16,8 +16,6 @@ import numpy.typing as npt
 from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
-__all__ = ["BINS", "SKETCH_BYTES", "estimated_jaccard", "sketch"]
-
 BINS = 2048
 SKETCH_BYTES = BINS // 8
 

@@ -15,16 +15,6 @@ from dataclasses import dataclass
 from dedup_service.core.fingerprinter import Feature
 from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
 
-__all__ = [
-    "BlockView",
-    "ChannelView",
-    "FeatureComparison",
-    "SharedFeature",
-    "compare_channel",
-    "compare_features",
-    "tolerances_of",
-]
-
 _BITS = 64
 
 

@@ -18,8 +18,6 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sentences import ENDS, sentences_in_order
 from dedup_service.core.text.normalise import code_points, fold
 
-__all__ = ["Spans", "common_of_pair", "host_spans", "sentence_places"]
-
 Values = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
 Spans = tuple[tuple[int, int], ...]

@@ -21,8 +21,6 @@ from dedup_service.core.explain.host_sentences import common_of_pair
 from dedup_service.core.kernels import long_kernel, popcount
 from dedup_service.core.page import CHANNELS, Fingerprint
 
-__all__ = ["nearest"]
-
 _COMPARED = 64
 """Entries of a piece that are compared by evidence; others are far in both channels and in their sketches."""
 

@@ -20,8 +20,6 @@ from dedup_service.core.index.cell_index import path_keys
 from dedup_service.core.page import CHANNELS, Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["PairView", "explain_pair"]
-
 _NO_PAGE = Page(url="", canonical_url="", id="")
 
 

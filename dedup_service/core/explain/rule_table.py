@@ -14,8 +14,6 @@ from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard
 from dedup_service.core.rules.match_row import UPPER_BOUNDS, MatchRow
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 
-__all__ = ["QUANTITIES", "BoundView", "RowView", "nearest_row", "rows_of"]
-
 QUANTITIES = tuple(field.name for field in fields(MatchRow) if field.name != "name")
 """The quantities that a row can bound, in the order of its fields."""
 

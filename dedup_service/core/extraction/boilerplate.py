@@ -28,8 +28,6 @@ from dedup_service.core.extraction.control_characters import without_control_cha
 from dedup_service.core.extraction.crowded_tags import without_crowded_tags
 from dedup_service.core.extraction.link_lists import BLOCK, LINK, SEPARATOR, removable
 
-__all__ = ["BINARY", "parse", "prune", "remove"]
-
 # Formats that servers send as HTML, by their first bytes.
 BINARY = {
     b"%PDF-": "PDF",

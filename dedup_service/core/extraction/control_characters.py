@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
 
-__all__ = ["without_control_characters"]
-
 CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r"))
 NONCHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")  # U+FFFE, U+FFFF
 _CONTROL_REFERENCE = re.compile(

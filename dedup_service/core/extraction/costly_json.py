@@ -14,8 +14,6 @@ from lxml.html import HtmlElement
 
 from dedup_service.core.extraction.crowded_tags import has_crowded_tag
 
-__all__ = ["costly_json"]
-
 USUAL_CHARS = 20_000
 """JSON of a page up to which nothing is searched; the squares of 20,000 take a second."""
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel, kernel_inline
 
-__all__ = ["MAX_ATTRIBUTES", "RAW_TEXT", "attributes_beyond", "has_crowded_tag", "without_crowded_tags"]
-
 MAX_ATTRIBUTES = 500
 """Attributes of a tag that stay. Tags of so many take libxml2 0.3 µs an attribute, as if they had few."""
 

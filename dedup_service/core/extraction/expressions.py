@@ -22,8 +22,6 @@ from lxml.html import HtmlElement
 
 from dedup_service.core.extraction.xpath_subset import Choice, Hint, Path, paths_of
 
-__all__ = ["MAX_REMEMBERED", "Expression", "ExpressionTable"]
-
 MAX_REMEMBERED = 10_000
 MAX_REMEMBERED_CHARS = 300
 """Elements with more characters of attributes are evaluated each time; a page could fill the memory with them."""

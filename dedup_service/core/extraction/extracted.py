@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from dedup_service.core.page import Page
 from dedup_service.core.url import page_addresses
 
-__all__ = ["Extraction", "to_page"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:

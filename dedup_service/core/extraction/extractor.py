@@ -19,8 +19,6 @@ from lxml.html import HtmlElement
 
 from dedup_service.core.extraction.expressions import ExpressionTable
 
-__all__ = ["READ", "READ_IN_CLASS", "READ_IN_ID", "UNUSED", "bare_extraction", "extractor", "is_read"]
-
 # Those that evaluate expressions, each after those that it imports functions from.
 MODULES = ("baseline", "main_extractor", "core")
 

@@ -10,8 +10,6 @@ import re
 
 from lxml.html import HtmlElement
 
-__all__ = ["declared_language", "language"]
-
 SAMPLE_CHARS = 2000
 MAX_TAG_CHARS = 100
 SCRIPT_SHARE = 0.2

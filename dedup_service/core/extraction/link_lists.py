@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating
 
-__all__ = ["BLOCK", "LINK", "MAX_DEPTH", "SEPARATOR", "removable"]
-
 LINK_SHARE = 0.5
 FARM_SHARE = 0.75
 SENTENCE_LENGTH = 40

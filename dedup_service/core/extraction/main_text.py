@@ -20,8 +20,6 @@ from dedup_service.core.extraction.boilerplate import parse, prune, remove
 from dedup_service.core.extraction.costly_json import costly_json
 from dedup_service.core.extraction.extractor import bare_extraction, extractor
 
-__all__ = ["main_text", "text_copied", "warm_up"]
-
 # trafilatura takes 30 to 80 µs an element; the largest of 987 real pages has 1,021 elements after pruning.
 MAX_ELEMENTS = 10_000
 MAX_TEXT_COPIED = 500_000_000

@@ -24,8 +24,6 @@ from lxml.html import HtmlElement
 
 from dedup_service.core.dates import iso_date
 
-__all__ = ["Statements", "headline", "read_statements"]
-
 MAX_JSON_CHARS = 200_000
 MAX_TERMS = 50
 MAX_TERM_CHARS = 200

@@ -15,8 +15,6 @@ from enum import Enum
 
 from lxml.html import HtmlElement
 
-__all__ = ["Choice", "Hint", "Path", "paths_of"]
-
 
 class Choice(Enum):
     """Which of the elements that fulfil its predicates a path selects."""

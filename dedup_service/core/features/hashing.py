@@ -10,8 +10,6 @@ import xxhash
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["HASHES", "java_hash", "word_hasher", "xxh3"]
-
 HASHES = ("xxh3", "java")
 
 

@@ -24,8 +24,6 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.hash_table import table_size
 from dedup_service.core.kernels import kernel, prefetch
 
-__all__ = ["IdfTable", "build_idf", "find_values", "read_lines", "slots_of"]
-
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int32]
 

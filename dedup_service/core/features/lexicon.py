@@ -11,8 +11,6 @@ from typing import Self
 
 from dedup_service.core.text.normalise import fold
 
-__all__ = ["SENTENCE_ENDS", "Lexicon", "Markers"]
-
 SENTENCE_ENDS = frozenset("。.!?;…\n")
 
 

@@ -24,8 +24,6 @@ from dedup_service.core.features.vocabulary import (
 from dedup_service.core.hash_table import EMPTY
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, prefetch
 
-__all__ = ["UNCOUNTED", "plain_simhash", "plain_simhashes", "plain_weights"]
-
 UNCOUNTED = np.int64(-1)
 """The number of words of a page without a fingerprint yet."""
 

@@ -20,8 +20,6 @@ from dedup_service.core.features.hashing import java_hash
 from dedup_service.core.features.simhash import simhash
 from dedup_service.core.features.words import Feature, PageWords, WordNeeds, WordTable
 
-__all__ = ["SeedJavaScheme", "java_words", "seed_java"]
-
 _SEPARATORS = re.compile("[ \t\n\r\f]+")
 
 

@@ -16,17 +16,6 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.kernels import kernel, kernel_inline
 
-__all__ = [
-    "FIXED_POINT",
-    "bit_sums",
-    "fixed_point",
-    "hamming",
-    "majority",
-    "simhash",
-    "simhash_of_lanes",
-    "weighted",
-]
-
 FIXED_POINT = 1 << 20
 """The integer weight of a feature that weighs 1."""
 

@@ -20,26 +20,6 @@ from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allo
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.segmentation import PageSegments, Segments
 
-__all__ = [
-    "FEATURE",
-    "KNOWN",
-    "MARKED",
-    "MARKER",
-    "NOWHERE",
-    "PHRASE",
-    "SENTENCE_END",
-    "WORD",
-    "Facts",
-    "FoundWords",
-    "SegmentArrays",
-    "Vocabulary",
-    "begins_phrase",
-    "distinct_features",
-    "is_any_at",
-    "segment_hash",
-    "slot_of_key",
-]
-
 FEATURE, MARKER, SENTENCE_END, MARKED, PHRASE = 1, 2, 4, 8, 16
 """Kinds of a word, as bits.
 

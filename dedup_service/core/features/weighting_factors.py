@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from dedup_service.core.features.words import WordTable
 
-__all__ = ["gauss_length", "levels", "marker", "minmax_length", "part_of_speech", "term_frequency", "title"]
-
 PEAK_LENGTH = 4.51
 LENGTH_SPREAD = 2.207
 POS_WEIGHTS = (("n", 3.0), ("v", 2.0))

@@ -23,8 +23,6 @@ from dedup_service.core.features.seed_java import SeedJavaScheme
 from dedup_service.core.features.simhash import FIXED_POINT, LANE, fixed_point, simhash_of_lanes
 from dedup_service.core.features.words import Feature, PageWords, WordNeeds, WordTable
 
-__all__ = ["FACTORS", "SCHEMES", "SETTINGS", "Scheme", "WeightedScheme", "scheme_named"]
-
 MAX_NUMBER = 1000
 """Limit on boosts: with a larger one, a single word would decide alone, and sums could overflow."""
 

@@ -27,8 +27,6 @@ from dedup_service.core.features.vocabulary import (
 from dedup_service.core.text.page_text import PageText, PageTexts
 from dedup_service.core.text.segmentation import NO_SEGMENTS, PageSegments, Segmenter, Segments
 
-__all__ = ["Feature", "PageWords", "WordCounter", "WordNeeds", "WordTable"]
-
 PART_CHARS = 1 << 18
 """Characters of text that are segmented at once: segments that are strings take some 80 bytes each."""
 

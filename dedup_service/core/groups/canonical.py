@@ -20,18 +20,6 @@ from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.core.groups.member import GroupMember
 from dedup_service.core.url import canonicalise
 
-__all__ = [
-    "EARLIEST",
-    "POLICIES",
-    "CanonicalKey",
-    "CanonicalPolicy",
-    "canonical_policy",
-    "host_of",
-    "is_known_policy",
-    "is_on_host",
-    "policy_of_log",
-]
-
 POLICIES = "earliest, longest, complete, hosts:HOST,HOST…"
 
 CanonicalKey = Callable[[GroupMember], Any]

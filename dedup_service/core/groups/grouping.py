@@ -23,8 +23,6 @@ from dedup_service.core.groups.member import GroupMember
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Verdict, VerdictKind
 
-__all__ = ["MAX_MEMBERS", "PageGroup", "group_of", "grouped"]
-
 MAX_MEMBERS = 10_000
 """Members of a group that are listed: some 10 MB in memory."""
 

@@ -7,9 +7,6 @@ from urllib.parse import urlsplit
 from dedup_service.core.log_records import Source
 from dedup_service.core.verdict import Distance, VerdictKind
 
-__all__ = ["GroupMember", "Removal"]
-
-
 _NO_DISTANCE = Distance()
 
 

@@ -30,8 +30,6 @@ from dedup_service.core.index.block_layout import (
 from dedup_service.core.index.block_write import append
 from dedup_service.core.kernels import long_kernel
 
-__all__ = ["empty_arrays", "more_headers", "more_rows", "rebuilt", "split", "split_room"]
-
 SPARE_SLOTS = 1 << 14
 """Slots free at the end of a new arena, at least: enough for the first few thousand insertions, 192 KB."""
 

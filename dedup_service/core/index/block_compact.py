@@ -84,8 +84,6 @@ from dedup_service.core.index.block_quarters_write import (
     remove_quarters,
 )
 
-__all__ = ["HOT_ENTRIES", "MAX_ROW", "QUARTERS", "CompactShard"]
-
 QUARTERS = 25_000_000
 """Fingerprints of a shard up to which the quarters serve it; above, the halves are faster."""
 

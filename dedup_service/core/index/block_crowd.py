@@ -17,28 +17,6 @@ from dedup_service.core.index.block_lines import LINES_FREE, NODES, NUMBERS, TAB
 from dedup_service.core.index.block_memory import item_address
 from dedup_service.core.kernels import kernel_inline, load32, load64, store32
 
-__all__ = [
-    "CROWD",
-    "FREE_NODE",
-    "NODES_FREE",
-    "NODES_ROOM",
-    "NODES_USED",
-    "NODE_BYTES",
-    "ROW_MODE",
-    "STACK",
-    "crowd_add",
-    "crowd_has",
-    "crowd_remove",
-    "crowd_size",
-    "crowd_start",
-    "end_crowd",
-    "key_of",
-    "new_crowd",
-    "next_number",
-    "only_number",
-    "step",
-]
-
 CROWD = 0xF000_0000
 """Values from here on are crowds: the number of the header node is added. Smaller ones are numbers."""
 

@@ -42,20 +42,6 @@ from dedup_service.core.index.block_lines import (
 from dedup_service.core.index.block_memory import item_address
 from dedup_service.core.kernels import kernel_inline, load32, popcount, store32
 
-__all__ = [
-    "HALF",
-    "MAX_COMPACT_RADIUS",
-    "bits_between",
-    "half_leaves",
-    "half_of",
-    "half_tolerance",
-    "is_crowded",
-    "leaves_of",
-    "make_hot",
-    "mixed_block",
-    "refined_of",
-]
-
 MAX_COMPACT_RADIUS = 3
 HALF = 0xFFFF_FFFF
 _BLOCK = 0xFFFF

@@ -59,8 +59,6 @@ from dedup_service.core.index.block_lines import (
 from dedup_service.core.index.block_memory import FIRST_BITS, close_words, item_address
 from dedup_service.core.kernels import kernel_inline, load32, load64, long_kernel, prefetch_address, store32, store64
 
-__all__ = ["ROUND_ENTRIES", "BulkFill"]
-
 ROUND_ENTRIES = 1 << 24
 """Entries that are collected: 200 MB. Every line is touched in each round."""
 

@@ -50,8 +50,6 @@ from dedup_service.core.index.block_lines import (
 from dedup_service.core.index.block_memory import bit_length, close_words, item_address
 from dedup_service.core.kernels import kernel, kernel_inline, load32, long_kernel, prefetch_address
 
-__all__ = ["CompactOutput", "probe_few", "probe_numbers"]
-
 CompactOutput = tuple[Integers, Integers, npt.NDArray[np.uint8]]
 """Room for candidates: queries int64[room], sequences int64[room] and distances uint8[room]."""
 

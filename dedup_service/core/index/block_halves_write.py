@@ -58,41 +58,6 @@ from dedup_service.core.kernels import (
     store64,
 )
 
-__all__ = [
-    "ABSENT",
-    "ALL",
-    "DISTINCT",
-    "DONE",
-    "GONE",
-    "HOT_BUCKETS",
-    "HOT_LINES",
-    "NUMBERS_ROOM",
-    "NUMBERS_USED",
-    "PRESENT",
-    "SHORT",
-    "STATUS",
-    "UNOPENED",
-    "UNREFINED",
-    "WORK_COMPARED",
-    "WORK_LINES",
-    "WORK_PROBES",
-    "grow_tables",
-    "insert_few",
-    "insert_numbers",
-    "insert_one",
-    "is_short",
-    "join",
-    "remove_few",
-    "remove_numbers",
-    "remove_one",
-    "set_everywhere",
-    "store_in",
-    "take_number",
-    "value_joined",
-    "value_left",
-    "values_short",
-]
-
 _FIRST = 27
 STATUS, ALL, DISTINCT, NUMBERS_USED, NUMBERS_ROOM, FREE_NUMBER, HOT_LINES, HOT_BUCKETS = range(_FIRST, _FIRST + 8)
 WORK_PROBES, WORK_LINES, WORK_COMPARED = range(_FIRST + 8, _FIRST + 11)

@@ -30,8 +30,6 @@ from dedup_service.core.index.block_shard import MIN_SPLIT, SeedShard, owner, ow
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters, arranged
 from dedup_service.core.kernels import kernel
 
-__all__ = ["BlockIndex", "Layout"]
-
 BITS = 64
 NO_LIMIT = 1 << 62
 _NO_CANDIDATES = ProbeResult(np.empty(0, np.int64), np.empty(0, np.uint8))

@@ -23,41 +23,6 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel_inline, popcount
 
-__all__ = [
-    "BLOCK_BITS",
-    "BUCKETS",
-    "CAPACITY",
-    "CHILD",
-    "COMPARED",
-    "COUNTERS",
-    "ENTRIES",
-    "FINGERPRINTS",
-    "FREE_ROW",
-    "KEYS",
-    "LENGTH",
-    "MAX_RADIUS",
-    "PROBES",
-    "QUANTUM",
-    "ROWS_USED",
-    "SLOTS_USED",
-    "START",
-    "STATUS",
-    "SUB_BITS",
-    "SUB_KEYS",
-    "Arrays",
-    "Fingerprints",
-    "Headers",
-    "Integers",
-    "Rows",
-    "home_bucket",
-    "leaves_of",
-    "remaining_bits",
-    "reported_earlier",
-    "sub_bucket",
-    "tables_for",
-    "tolerance",
-]
-
 MAX_RADIUS = 7
 BLOCK_BITS, KEYS = 16, 1 << 16
 SUB_BITS, SUB_KEYS = 12, 1 << 12

@@ -23,49 +23,6 @@ import numpy.typing as npt
 from dedup_service.core.index.block_memory import FIRST_BITS, bit_length, item_address
 from dedup_service.core.kernels import kernel_inline, load16, load32, long_kernel, prefetch_address, store16, store32
 
-__all__ = [
-    "CHUNKS",
-    "COUNTERS",
-    "COUNT_SHIFT",
-    "ENTRIES",
-    "FINGERPRINTS",
-    "FREE_LINE",
-    "HEADS",
-    "HEAD_ROOM",
-    "HOT",
-    "LINES_FREE",
-    "LINES_ROOM",
-    "LINES_USED",
-    "LINE_BYTES",
-    "LOAD",
-    "LOAD_UNIT",
-    "META",
-    "NEXT",
-    "NODES",
-    "NUMBERS",
-    "OVERFLOW",
-    "POOLS",
-    "QUARTER_HEADS",
-    "SLOTS",
-    "TABLES",
-    "VALUES",
-    "Integers",
-    "append",
-    "bucket_of",
-    "chain_lines",
-    "detach",
-    "entry_slot",
-    "erase",
-    "give_line",
-    "hash_in",
-    "head_address",
-    "longest_bucket",
-    "set_slot",
-    "slot_tag",
-    "slot_value",
-    "split_next",
-]
-
 Integers = npt.NDArray[np.int64]
 
 LINE_BYTES, SLOTS = 64, 6

@@ -23,17 +23,6 @@ from numba.extending import intrinsic
 from dedup_service.core.index.huge_memory import HUGE_PAGE, huge_memory
 from dedup_service.core.kernels import kernel_inline
 
-__all__ = [
-    "FIRST_BITS",
-    "FIRST_ITEMS",
-    "SEGMENTS",
-    "SegmentPool",
-    "bit_length",
-    "close_shorts",
-    "close_words",
-    "item_address",
-]
-
 FIRST_BITS = 16
 FIRST_ITEMS = 1 << FIRST_BITS
 SEGMENTS = 17

@@ -40,8 +40,6 @@ from dedup_service.core.index.block_layout import (
 )
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, popcount, prefetch
 
-__all__ = ["STRIDE", "Distances", "Output", "count_within", "pairs_within", "position_of", "probe_all"]
-
 Distances = npt.NDArray[np.uint8]
 Output = tuple[Integers, Distances]
 """Room for candidates: sequences int64[room] and distances uint8[room]."""

@@ -38,45 +38,6 @@ from dedup_service.core.index.block_lines import CHUNKS, FINGERPRINTS, QUARTER_H
 from dedup_service.core.index.block_memory import bit_length, close_shorts, item_address
 from dedup_service.core.kernels import kernel, kernel_inline, load16, load32, load64, store16, store32, store64
 
-__all__ = [
-    "BUCKETS",
-    "CHUNKS_FREE",
-    "CHUNKS_ROOM",
-    "CHUNKS_USED",
-    "CHUNK_BYTES",
-    "CHUNK_ENTRIES",
-    "COUNT",
-    "CROWDED_BUCKETS",
-    "ELSEWHERE",
-    "FREE",
-    "HEAD_BYTES",
-    "IN_CHUNKS",
-    "MAX_ENTRIES",
-    "MOST_ENTRIES",
-    "QUARTER_META",
-    "RECORDS_FREE",
-    "RECORDS_ROOM",
-    "RECORDS_USED",
-    "add_entry",
-    "bucket_head",
-    "chunk_address",
-    "erase_entry",
-    "fullest_bucket",
-    "give_record",
-    "lowest_bit",
-    "mask_of",
-    "position_of",
-    "quarter_of",
-    "quarters_short",
-    "record_fingerprint",
-    "record_of",
-    "record_value",
-    "records_in",
-    "take_record",
-    "word_of",
-    "word_radius",
-]
-
 BUCKETS = 1 << 16
 HEAD_BYTES = 64
 QUARTER_META = 60

@@ -42,8 +42,6 @@ from dedup_service.core.kernels import (
     prefetch_address,
 )
 
-__all__ = ["SCRATCH", "probe_quarters", "probe_quarters_few"]
-
 _LAG = 4
 """Fingerprints between two stages. At 10**7 entries one of them reads some 24 lines, as many as a core can wait for."""
 

@@ -61,8 +61,6 @@ from dedup_service.core.index.block_quarters import (
 )
 from dedup_service.core.kernels import kernel, kernel_inline, load32, long_kernel, prefetch_address, store32
 
-__all__ = ["insert_quarters", "insert_quarters_few", "move_fingerprints", "move_records", "remove_quarters"]
-
 _HEADS_AHEAD, _LINES_AHEAD = 8, 4
 """Fingerprints whose headers, and whose words, are on the way."""
 

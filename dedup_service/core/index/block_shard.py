@@ -32,8 +32,6 @@ from dedup_service.core.index.block_probe import Distances, Output, probe_all
 from dedup_service.core.index.block_write import CROWDED, DONE, DUPLICATE, FULL, insert_all, insert_few, remove_one
 from dedup_service.core.splitmix import GAMMA, mix64, splitmix64
 
-__all__ = ["MIN_SPLIT", "SeedShard", "owner", "owners"]
-
 MIN_SPLIT = 4096
 """Entries up to which a bucket is never split.
 

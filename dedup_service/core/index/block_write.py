@@ -37,20 +37,6 @@ from dedup_service.core.index.block_layout import (
 from dedup_service.core.index.block_probe import position_of
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
-__all__ = [
-    "CROWDED",
-    "DONE",
-    "DUPLICATE",
-    "FULL",
-    "free_row",
-    "insert_all",
-    "insert_few",
-    "join_chain",
-    "leave_chain",
-    "remove_one",
-    "take_row",
-]
-
 DONE, FULL, CROWDED, DUPLICATE = range(4)
 """Why `insert_all` returned: all inserted; no slots left; a bucket must be split; entry already there."""
 

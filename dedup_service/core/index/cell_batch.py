@@ -54,22 +54,6 @@ from dedup_service.core.kernels import (
     store64,
 )
 
-__all__ = [
-    "BATCH_PROGRESS",
-    "CHANGE",
-    "DONE",
-    "ENTRIES",
-    "MORE_FOUND",
-    "PATH_KEYS",
-    "REFUSED",
-    "CellAnswers",
-    "CellChanges",
-    "PathColumns",
-    "follow_changes",
-    "probe_many",
-    "sift",
-]
-
 CHANGE, PAGE, ENTRIES, PATH_KEYS = range(PROGRESS, PROGRESS + 4)
 BATCH_PROGRESS = PROGRESS + 4
 """How far a batch is: int64[8], zeros at first. First the progress of one insertion; then the changes and the pages

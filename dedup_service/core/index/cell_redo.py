@@ -38,8 +38,6 @@ from dedup_service.core.index.quotient_segment import (
 )
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = ["MAX_SLOTS", "SORTED_BITS", "first_counts", "list_operations", "redo_operations", "sort_operations"]
-
 MAX_SLOTS = 64
 
 SORTED_BITS = 16

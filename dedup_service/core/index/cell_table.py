@@ -27,22 +27,6 @@ from dedup_service.core.index.quotient_segment import (
 )
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
-__all__ = [
-    "EMPTY_PART",
-    "MAX_ROWS",
-    "MAX_TURNED",
-    "NO_ROW",
-    "PROGRESS",
-    "STORED",
-    "TAKEN",
-    "cell_hash",
-    "insert_entry",
-    "keys_of_part",
-    "remove_entry",
-    "restore_entries",
-    "split_paths",
-]
-
 NO_ROW = 0xFFFFFFFF
 MAX_ROWS = NO_ROW
 """Rows are 0 to MAX_ROWS - 1."""

@@ -32,8 +32,6 @@ from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 from dedup_service.core.splitmix import mix64_in_kernel
 
-__all__ = ["CROWD", "HashRows"]
-
 CROWD = 16
 """Rows of one hash that lie in the table, at most."""
 

@@ -12,8 +12,6 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["HUGE_PAGE", "huge_memory"]
-
 HUGE_PAGE = 1 << 21
 """Bytes of a huge page, and what such memory begins at a multiple of."""
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from dedup_service.core.index.huge_memory import HUGE_PAGE, huge_memory
 
-__all__ = ["MemoryPages"]
-
 _FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 128
 """Pages of the first piece, and of the largest ones but the huge: 1 MB for pages of 8 KB."""
 

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
 
-__all__ = ["BatchProbeResult", "IndexStatistics", "ProbeResult", "WorkCounters", "arranged"]
-
 _MOST_INSERTED = 64
 """Candidates of one probe up to which they are sorted by insertion."""
 

@@ -30,8 +30,6 @@ from dedup_service.core.index.quotient_segment import (
 )
 from dedup_service.core.kernels import kernel, kernel_inline, load16, load32, load64, long_kernel, store64
 
-__all__ = ["END", "HEAD_BYTES", "MAX_PIECE_BYTES", "copy_in", "copy_out", "is_live", "keep_live", "piece_bytes"]
-
 END = 1 << HASH_BITS
 """The end of the hash space, where a walk ends."""
 

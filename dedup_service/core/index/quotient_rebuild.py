@@ -38,8 +38,6 @@ from dedup_service.core.index.quotient_segment import (
 from dedup_service.core.index.tag_blocks import ALL_OF_BLOCK, BLOCK, first_bit, tags_with
 from dedup_service.core.kernels import kernel_inline, load16, load32, long_kernel, store16, store32, store64
 
-__all__ = ["HASH_SHIFT", "read_in_order", "write_in_order"]
-
 HASH_SHIFT = 7
 """Bits of an element below its hash."""
 

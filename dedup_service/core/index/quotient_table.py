@@ -50,8 +50,6 @@ from dedup_service.core.index.quotient_segment import (
     WORD_MORE,
 )
 
-__all__ = ["QuotientTable", "scratch"]
-
 _SPARSE = 0.6
 """Share of the limit below which a segment shrinks."""
 

@@ -6,8 +6,6 @@ import numpy.typing as npt
 from dedup_service.core.index.memory_pages import MemoryPages
 from dedup_service.core.kernels import kernel, kernel_inline, load64, long_kernel, store64
 
-__all__ = ["PAGE_ROWS", "RowWords", "read_words", "word_address", "write_words", "write_words_of"]
-
 _PAGE_SHIFT = 10
 PAGE_ROWS = 1 << _PAGE_SHIFT
 _IN_PAGE = PAGE_ROWS - 1

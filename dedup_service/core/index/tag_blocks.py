@@ -15,8 +15,6 @@ from numba.extending import intrinsic
 
 from dedup_service.core.kernels import kernel_inline, load16, load32, store16, store32
 
-__all__ = ["ALL_OF_BLOCK", "BLOCK", "BLOCK_BYTES", "first_bit", "move_tags", "move_values", "tags_with"]
-
 BLOCK = 32
 """Tags of a block."""
 

@@ -14,8 +14,6 @@ from typing import Any, Self
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["NO_GUARDS", "Guards"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:

@@ -13,8 +13,6 @@ from typing import Any, Self
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["KEEP_ALL", "Keep"]
-
 _MINUTES = {"h": 60, "d": 1_440, "w": 10_080}
 _PART = re.compile(r"([0-9]{1,12})([hdw]?)")
 _FORMS = "a number of pages (100000000), an age (90d, 12h or 8w), both (90d,100000000), or all"

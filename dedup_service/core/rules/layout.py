@@ -10,8 +10,6 @@ from typing import Any, Self
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["DEFAULT_LAYOUT", "IndexLayout"]
-
 _SLOTS = (1, 2, 4, 8, 16, 32, 64)
 
 

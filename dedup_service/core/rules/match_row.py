@@ -11,8 +11,6 @@ from typing import Any, Self
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.similarity import Similarity
 
-__all__ = ["LONG", "UPPER_BOUNDS", "MatchRow"]
-
 LONG = 160
 """Letters from which shingles suffice: about fifty tokens, 300 letters of an alphabet.
 

@@ -30,8 +30,6 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.match_row import LONG, MatchRow
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 
-__all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "parse_profile", "profile_text", "rule_for"]
-
 DEFAULT_PROFILE = "balanced"
 
 REWORDED_LONG = 350

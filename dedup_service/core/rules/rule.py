@@ -21,8 +21,6 @@ from dedup_service.core.evidence.similarity import MAX_RADIUS, Combined
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.match_row import MatchRow
 
-__all__ = ["DistanceBound", "MatchRule"]
-
 BITS = 64
 """Bits of a fingerprint: no distance is larger."""
 

@@ -35,19 +35,6 @@ from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.index.cell_index import CellAnswers
 from dedup_service.core.page import CHANNELS
 
-__all__ = [
-    "HASH_KINDS",
-    "NEAR",
-    "OLDEST",
-    "SPARE_IDENTICAL",
-    "BatchAnswer",
-    "MessageAnswer",
-    "RecordAnswer",
-    "equal_limit",
-    "merged",
-    "probe_shard",
-]
-
 Integers = npt.NDArray[np.int64]
 
 SPARE_IDENTICAL = 512

@@ -36,8 +36,6 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer, merged, targets_of
 from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
 
-__all__ = ["AnsweredNames", "AnswersDifferError", "ShardCandidates", "differing", "shards_in"]
-
 _OLDEST_LOADED = 512
 """Entries that may expire next which are taken from a list at once."""
 

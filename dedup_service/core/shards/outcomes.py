@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["REMOVAL", "MessageOutcome"]
-
 REMOVAL = np.dtype([("after", "<i8"), ("sequence", "<i8"), ("ordinal", "<i8")])
 """An entry that was removed, by its sequence and ordinal, as an effect of the page with the ordinal `after` or of a
 record that follows it."""

@@ -51,8 +51,6 @@ from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer
 from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
 from dedup_service.core.url import url_hash
 
-__all__ = ["Shard", "ShardNumber", "ShardState", "UndecidedMessage"]
-
 OLDEST_EVERY = 8192
 """Pages after which a shard lists its earliest entries again, if any may expire."""
 

@@ -19,8 +19,6 @@ from functools import lru_cache
 
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
 
-__all__ = ["Decoded", "decode_html", "html_as_utf8", "without_surrogates"]
-
 SNIFFED_BYTES = 1 << 16
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # As few non-ASCII bytes as this may be valid UTF-8 by accident: 联通 in GBK, the well-known case, has four.

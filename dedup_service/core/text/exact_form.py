@@ -34,8 +34,6 @@ from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 from dedup_service.core.text.normalise import PLANE, is_letter_above
 from dedup_service.core.text.page_text import PageTexts
 
-__all__ = ["exact_form", "exact_hashes"]
-
 _NOTHING, _SPACE, _CLOSING, _LETTER, _HAN, _DIGIT, _MARK, _SIGN, _UNIT, _CURRENCY, _DASH, _LONG_DASH = range(12)
 _POINT, _COMMA, _APOSTROPHE, _BETWEEN, _COMPARE, _ARROW, _NUMBER_SIGN, _POWER, _STAR, _PRIME = range(12, 22)
 # What was left out since the last character written, as bits; grouping separators by their kind.

@@ -26,8 +26,6 @@ from dedup_service.core.text.normalise import (
 from dedup_service.core.text.page_text import PageTexts
 from dedup_service.core.text.repost_markers import LAST_OF_MARKS, STARTS_OF_MARKS, between_repost_marks
 
-__all__ = ["folded_pages"]
-
 _BETWEEN = "\0"
 """A line between title and body that folding leaves alone."""
 

@@ -15,8 +15,6 @@ from dedup_service.core.hash_table import EMPTY, table_size
 from dedup_service.core.kernels import kernel, kernel_inline_allocating
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
-__all__ = ["distinct_ngrams"]
-
 
 @kernel
 def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:

@@ -33,22 +33,6 @@ import opencc
 
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
-__all__ = [
-    "FOLDED",
-    "PLANE",
-    "SIMPLIFIED",
-    "code_points",
-    "fold",
-    "fold_exactly",
-    "fold_slowly",
-    "folded_parts",
-    "is_letter_above",
-    "letter_table",
-    "letters",
-    "simplified",
-    "without_headline",
-]
-
 PLANE = 0x10000
 MAX_MARKS = 30
 """Combining marks in a row; UAX 15 finds no text in use with more."""

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from dedup_service.core.kernels import long_kernel
 from dedup_service.core.text.normalise import code_points
 
-__all__ = ["NOTHING", "PageText", "PageTexts"]
-
 NOTHING = np.empty(0, np.uint32)
 """The code points of an empty text."""
 

@@ -8,8 +8,6 @@ a place.
 
 import re
 
-__all__ = ["LAST_OF_MARKS", "STARTS_OF_MARKS", "between_repost_marks", "without_repost_marks"]
-
 _LABELS = "转发|转载|转帖|转自|转|转发微博|快讯|最新|最新消息|头条|推荐|热点|分享|repost|rt"
 _NAME = r"@[^:\n@]{1,30}"
 _MARK = re.compile(

@@ -1,7 +1,7 @@
 """The `twinsieve` command: a table of subcommands, each imported by name when it is called.
 
 `--help` is answered from the table alone, so it needs neither numpy nor numba. `crawl` and `demo` are in
-`crawler.cli`, a layer above this one: their modules are loaded at run time only.
+`twinsieve_crawler.cli`, a layer above this one: their modules are loaded at run time only.
 Invariant: every expected failure (`TwinsieveError`, a full disk, a closed pipe) ends with one line on
 stderr and a documented exit code, never with a traceback.
 """
@@ -21,8 +21,6 @@ from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.stop_signals import kill_at_second
 
-__all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
-
 _CLI = "dedup_service.interfaces.cli"
 
 COMMANDS = {
@@ -30,8 +28,8 @@ COMMANDS = {
     "calibrate": (f"{_CLI}.calibration.calibrate:calibrate_command", "Choose thresholds on labelled pairs."),
     "correct": (f"{_CLI}.commands.corrections:correct_command", "Mark two pages as duplicates or not."),
     "corrections": (f"{_CLI}.commands.corrections:corrections_command", "List or export corrections."),
-    "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
-    "demo": ("crawler.cli:demo_command", "Crawl a small demo site and check every verdict."),
+    "crawl": ("twinsieve_crawler.cli:crawl_command", "Crawl sites and keep each article once."),
+    "demo": ("twinsieve_crawler.cli:demo_command", "Crawl a small demo site and check every verdict."),
     "evaluate": (f"{_CLI}.calibration.evaluate:evaluate_command", "Measure precision and recall on known pages."),
     "filter": (f"{_CLI}.commands.filter:filter_command", "Give every page of files and folders a verdict."),
     "fingerprint": (f"{_CLI}.commands.fingerprint:fingerprint_command", "Print the fingerprints of texts."),

@@ -31,8 +31,6 @@ from dedup_service.interfaces.http.page_routes import token_page
 from dedup_service.interfaces.http.rate_limit import RateLimiter
 from dedup_service.interfaces.http.server import Address
 
-__all__ = ["COOKIE", "ENV_VARIABLE", "GENERATE_COMMAND", "POLICY", "AccessGuard", "Token", "is_loopback", "token_for"]
-
 ENV_VARIABLE = "TWINSIEVE_DASHBOARD_TOKEN"
 MIN_TOKEN_LENGTH = 16
 GENERATE_COMMAND = 'python -c "import secrets; print(secrets.token_urlsafe())"'

@@ -23,8 +23,6 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["STREAM", "BoundedConnection", "ConnectionLimits", "bounded_by"]
-
 STREAM = "twinsieve.stream"
 """Key of the state of an ASGI scope; an application that sets it answers with a stream."""
 

@@ -37,8 +37,6 @@ from dedup_service.runtime.live_stats.newest import DuplicateRow
 from dedup_service.runtime.live_stats.recheck import Rechecker, Sampler
 from dedup_service.runtime.workers.pool import PoolState
 
-__all__ = ["EmbeddedDashboard", "dashboard_routes", "serve_dashboard"]
-
 
 class EmbeddedDashboard:
     """The dashboard of a filter in this process. mode: `filter` or `crawl`.

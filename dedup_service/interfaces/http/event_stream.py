@@ -27,8 +27,6 @@ from dedup_service.interfaces.http.server import PEER
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.figures import summary
 
-__all__ = ["EventHub"]
-
 _LOG = logging.getLogger(__name__)
 
 TICK_S, PING_S = 1.0, 15.0

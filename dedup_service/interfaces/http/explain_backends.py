@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.topics import Topics
     from dedup_service.runtime.workers.page_reader import PageReader
 
-__all__ = ["DashboardSources", "backend_for"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardSources:

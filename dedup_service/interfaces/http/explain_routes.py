@@ -26,8 +26,6 @@ from dedup_service.runtime.groups.live_groups import LiveGroups
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown
 
-__all__ = ["BadRequestError", "ExplainBackend", "ExplainWorker", "explain_routes", "page_named", "refused"]
-
 MAX_WAITING = 8
 CLOSE_S = 5.0
 """Time for a question in progress when the server ends."""

@@ -17,8 +17,6 @@ from dedup_service.interfaces.http.explain_routes import BadRequestError, Explai
 from dedup_service.runtime.groups.group_values import group_values
 from dedup_service.runtime.live_stats.display_safe import MAX_TITLE, MAX_URL, MAX_WORDS, cut, shown
 
-__all__ = ["NO_GROUPS", "group_routes"]
-
 MAX_SHOWN = 200
 """Members that a page shows."""
 

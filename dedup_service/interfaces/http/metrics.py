@@ -38,8 +38,6 @@ from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
 from dedup_service.runtime.kafka.status import ServiceStatus, StepStatus
 from dedup_service.runtime.live_stats import LiveStats
 
-__all__ = ["LiveStatsCollector", "Metrics"]
-
 PREFIX = "twinsieve"
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 13, 16, 24, 32, 48, 64)
 """Upper bounds of the histogram of distances, in bits."""

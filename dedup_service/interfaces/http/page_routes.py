@@ -22,8 +22,6 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-__all__ = ["CHARTS", "PAGE", "PAGES", "page_html", "page_routes", "token_page"]
-
 PAGE = Path(__file__).with_name("page")
 CHARTS = "plotly.min.js"
 PAGES = {"/": "index.html", "/why": "why.html", "/group": "group.html"}

@@ -21,17 +21,6 @@ from starlette.routing import BaseRoute, Route
 from dedup_service.runtime.events import NullObserver, RestoreEvent
 from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog, ServiceStatus, StepStatus
 
-__all__ = [
-    "BLIND_LIMIT_S",
-    "LIVE_LIMIT_S",
-    "STALL_LIMIT_S",
-    "Health",
-    "ProbeAnswer",
-    "metrics_route",
-    "probes",
-    "probes_app",
-]
-
 LIVE_LIMIT_S = 120.0
 """Longer than any single turn: a transaction that is given up, or a page that twice reaches its time limit."""
 

@@ -9,8 +9,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-__all__ = ["RateLimiter"]
-
 MAX_ADDRESSES = 4096
 
 

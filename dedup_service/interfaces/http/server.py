@@ -23,8 +23,6 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.http.bounded_connection import BoundedConnection, ConnectionLimits, bounded_by
 
-__all__ = ["LOOPBACK", "PEER", "Address", "HttpServer", "checked_proxies", "listen"]
-
 LOOPBACK = "127.0.0.1"
 BACKLOG = 128
 LAST_ANSWERS_S = 1

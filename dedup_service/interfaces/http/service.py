@@ -27,8 +27,6 @@ from dedup_service.runtime.live_stats.newest import DuplicateRow
 from dedup_service.runtime.live_stats.recheck import Rechecker, Sampler
 from dedup_service.runtime.workers.page_reader import PageReader
 
-__all__ = ["Addresses", "ServedService"]
-
 _LOG = logging.getLogger(__name__)
 
 TURN_TIMEOUTS = 4

@@ -11,8 +11,6 @@ from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.figures import VERSION, stats
 from dedup_service.runtime.live_stats.newest import NAMING, DuplicateRow
 
-__all__ = ["stats_routes"]
-
 MAX_ROWS = 200
 ROWS = 50
 

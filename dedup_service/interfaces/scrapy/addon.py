@@ -22,8 +22,6 @@ from dedup_service.interfaces.scrapy.spider import NearDuplicateSpiderMiddleware
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-__all__ = ["NearDuplicateAddon"]
-
 ORDER = 545
 PIPELINE_ORDER = 1000
 ENGINE_SIDE_ORDER = 50

@@ -16,8 +16,6 @@ from concurrent.futures import Future
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import Verdict
 
-__all__ = ["DecisionThread"]
-
 DecideMany = Callable[[Sequence[PreparedPage]], list[Verdict]]
 QueuedPage = tuple[PreparedPage, "Future[Verdict]"]
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.client.async_producer import AsyncProducer
     from dedup_service.runtime.kafka.client.producers import Message
 
-__all__ = ["Delivery", "UnpublishedError", "require_client"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 
     from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
 
-__all__ = ["MEMORY_LIMIT", "STATE_FAILED", "NearDuplicateDownloaderMiddleware"]
-
 T = TypeVar("T")
 
 STATE_FAILED = "twinsieve_state_failed"

@@ -8,8 +8,6 @@ bytes, which goes alone. No message overtakes another. All calls come from one e
 import asyncio
 from collections import deque
 
-__all__ = ["InflightLimit", "NoRoomError"]
-
 
 class NoRoomError(Exception):
     """The limit was closed: a waiting message will get no room."""

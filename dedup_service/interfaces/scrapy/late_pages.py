@@ -13,8 +13,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-__all__ = ["LatePages"]
-
 
 class LatePages:
     """Waits for tasks up to a deadline, and keeps those that were not done.

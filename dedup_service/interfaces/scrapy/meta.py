@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
-__all__ = [
-    "LATE_FLAG",
-    "LATE_KEY",
-    "PAGE_KEY",
-    "VERDICT_KEY",
-    "flag_of",
-    "forget",
-    "grouped_verdict",
-    "page_judged",
-    "page_of",
-    "remember",
-    "remember_late",
-    "remember_page",
-    "verdict_of",
-]
-
 VERDICT_KEY = "twinsieve"
 PAGE_KEY = "twinsieve_page"
 LATE_KEY = "twinsieve_late"

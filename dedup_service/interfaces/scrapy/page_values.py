@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from dedup_service.core.page import Page
 
-__all__ = ["PageValue", "fields_of_item", "fields_of_page", "fields_of_response", "is_page", "page_value"]
-
 MOVED = "item"
 KNOWN = {field.name: field.type for field in msgspec.structs.fields(PageJson)}
 NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError)  # UnicodeEncodeError is a ValueError

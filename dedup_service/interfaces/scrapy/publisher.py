@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from dedup_service.runtime.kafka.client.producers import Message
 
-__all__ = ["PUBLISHING_FAILED", "KafkaPublisher", "PageOfItemsMiddleware", "PagePublisher"]
-
 PUBLISHING_FAILED = "twinsieve_publishing_failed"
 """Reason with which a crawl is closed if the brokers refuse its pages."""
 

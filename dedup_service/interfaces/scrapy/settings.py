@@ -31,8 +31,6 @@ from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEO
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-__all__ = ["BOOTSTRAP", "ItemPolicy", "KafkaSettings", "NearDuplicateSettings"]
-
 PREFIX = "TWINSIEVE_"
 BOOTSTRAP = "TWINSIEVE_KAFKA_BOOTSTRAP"
 

@@ -21,8 +21,6 @@ from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observer, Observers
 
-__all__ = ["SharedFilter"]
-
 
 class SharedFilter:
     """A crawl's share of a filter, from `open` to `close`. dedup: the filter."""

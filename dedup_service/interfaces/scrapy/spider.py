@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-__all__ = ["NearDuplicateSpiderMiddleware"]
-
 
 class NearDuplicateSpiderMiddleware(BaseSpiderMiddleware):
     """Drops or annotates the items of pages that have a verdict.

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-__all__ = ["CrawlStats"]
-
 
 class CrawlStats:
     """Writes to the stats of one crawl.

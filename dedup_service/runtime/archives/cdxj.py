@@ -12,8 +12,6 @@ from typing import Any
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.archives.visit import stored_digest
 
-__all__ = ["check_indexer", "write_index"]
-
 
 def check_indexer() -> None:
     """Raise ConfigurationError if cdxj-indexer is not installed."""

@@ -22,8 +22,6 @@ from dedup_service.runtime.archives.kept_payloads import Original
 from dedup_service.runtime.archives.visit import Visit
 from dedup_service.runtime.readers.warc import GZIP, SEPARATOR
 
-__all__ = ["metadata_record", "packed_record", "revisit_record"]
-
 NO_DATE = "1970-01-01T00:00:00Z"
 """Of a capture without a date: WARC-Date is mandatory, and the present would differ with each run."""
 

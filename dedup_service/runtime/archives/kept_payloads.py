@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from dedup_service.runtime.archives.visit import Payload, Visit
 
-__all__ = ["KeptPayloads", "Original"]
-
 CACHE_KIB = 8 * 1024
 
 

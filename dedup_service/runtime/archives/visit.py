@@ -22,8 +22,6 @@ from warcio.utils import Digester
 
 from dedup_service.runtime.readers.http_body import BodyError, entity_pieces, is_chunked
 
-__all__ = ["Payload", "Visit", "read_visit", "stored_digest"]
-
 PAYLOAD_TYPES = frozenset({"response", "resource"})
 EMPTY_LINES = (b"\r\n", b"\n", b"")
 _HTTP = StatusAndHeadersParser(ArcWarcRecordLoader.HTTP_TYPES, verify=False)

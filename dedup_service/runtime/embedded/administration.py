@@ -14,8 +14,6 @@ from dedup_service.runtime.embedded.state import State
 from dedup_service.runtime.embedded.state_info import state_info
 from dedup_service.runtime.store.stored_entries import Report
 
-__all__ = ["compact_state", "embedded_state", "policy_of_state"]
-
 
 @contextmanager
 def embedded_state(folder: str | Path, rule: MatchRule | None = None, keep: Keep | None = None) -> Iterator[State]:

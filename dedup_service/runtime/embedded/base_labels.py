@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-__all__ = ["BASES", "BaseLabel", "decode_labels", "encode_labels"]
-
 BASES = "bases"
 """The name under which the header of a journal has them."""
 

@@ -33,8 +33,6 @@ from dedup_service.runtime.embedded.untouched import open_untouched
 from dedup_service.runtime.store.linked_store import relink
 from dedup_service.runtime.store.manifest import StoreLabel
 
-__all__ = ["BaseSet"]
-
 _DOWNLOADED = "bases"
 """The folder of a state in which bases from addresses are."""
 

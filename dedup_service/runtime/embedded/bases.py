@@ -49,8 +49,6 @@ from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["Base", "BaseJournal", "begin_pages", "beginning_of", "download_base", "open_base", "remote_commit"]
-
 _LOG = logging.getLogger(__name__)
 
 _MOST_BASES = 16

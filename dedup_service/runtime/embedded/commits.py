@@ -22,8 +22,6 @@ from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.errors import StoreDamagedError, StoreFullError
 from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 
-__all__ = ["DAMAGED_PAGES", "Commits", "store_errors"]
-
 _LOG = logging.getLogger(__name__)
 
 DAMAGED_PAGES = "restore the state folder from a copy, or start a new state folder and filter the same input again"

@@ -12,8 +12,6 @@ import msgspec
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.log_records import CorrectionRecord
 
-__all__ = ["Correction", "read_detail", "with_force", "written_detail"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:

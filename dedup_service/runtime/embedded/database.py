@@ -20,22 +20,6 @@ from typing import Any, ClassVar
 
 from dedup_service.core.errors import StateError
 
-__all__ = [
-    "SHARED_MEMORY",
-    "VACUUM_SHARE",
-    "WRITE_AHEAD",
-    "Access",
-    "Database",
-    "ForeignStateError",
-    "StateClosedError",
-    "StateDamagedError",
-    "StateFullError",
-    "StateInUseError",
-    "copy_database",
-    "insert_rows",
-    "translated",
-]
-
 _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 _IN_USE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF  # SQLite's extended codes carry the primary one in their low byte

@@ -29,8 +29,6 @@ from typing import Any
 from dedup_service.runtime.embedded.journal import Journal, change_counters
 from dedup_service.runtime.embedded.journal_reader import name_hash, name_of, text_of
 
-__all__ = ["HOUR_S", "MEMORY_RECORDS", "STEP_RECORDS", "Deletion"]
-
 MEMORY_RECORDS = 10_000
 """Records that a state in memory keeps of pages without an entry: about 8 MB."""
 

@@ -32,8 +32,6 @@ from dedup_service.core.url import DEFAULT_PORTS
 from dedup_service.runtime.embedded.journal_reader import Text, name_hash, name_of, stored_text, text_of
 from dedup_service.runtime.embedded.texts import TextStore
 
-__all__ = ["ERASED", "Erased", "erase_evidence", "erase_mentions", "erase_visits", "take_noted"]
-
 ERASED = "[erased]"
 """What stands for the name of a page that was taken down."""
 

@@ -16,8 +16,6 @@ from collections import Counter
 from dedup_service.runtime.embedded.journal import Journal, change_counters
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
-__all__ = ["MOVED", "STEP_ROWS", "Move"]
-
 MOVED = "evidence_moved"
 
 STEP_ROWS = 1000

@@ -39,8 +39,6 @@ from dedup_service.runtime.events import IndexEvent, Observer
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["FilterView", "NearDuplicateFilter", "view_of"]
-
 INDEXED_BITS = 64
 _DIGEST_BYTES = 16  # blake2b: pages have untrusted authors, who must not be able to make two deliveries collide
 

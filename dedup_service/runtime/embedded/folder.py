@@ -16,8 +16,6 @@ from filelock import FileLock, Timeout
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError, StateInUseError
 
-__all__ = ["JOURNAL_FILE", "PAGES_FOLDER", "FolderKind", "StateLock", "made_folder", "refuse_other_kind"]
-
 
 class StateLock:
     """The exclusive right to write in `folder`, from `acquire` to `release`."""

@@ -38,8 +38,6 @@ from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
-__all__ = ["enter_further", "keys_in"]
-
 _PIECE = 512
 """Pages that are entered together."""
 

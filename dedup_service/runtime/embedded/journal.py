@@ -79,20 +79,6 @@ from dedup_service.runtime.embedded.journal_reader import (
 )
 from dedup_service.runtime.embedded.texts import TextStore
 
-__all__ = [
-    "FORMAT_VERSION",
-    "BatchExpiry",
-    "Beginning",
-    "Header",
-    "Journal",
-    "change_counters",
-    "changes_of",
-    "open_header",
-    "read_counters",
-    "read_header",
-    "require_header",
-]
-
 FORMAT_VERSION = 4
 
 _WITH_BASES = 5

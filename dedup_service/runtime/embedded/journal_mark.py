@@ -11,8 +11,6 @@ from dedup_service.runtime.embedded.journal import require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.state_info import open_read_only
 
-__all__ = ["has_mark", "journal_mark"]
-
 
 def journal_mark(folder: Path, sequence: int | None = None) -> str:
     """Return the mark of the journal in the state `folder` as it is now, or was at the record `sequence`.

@@ -27,27 +27,6 @@ from dedup_service.runtime.embedded.base_labels import BASES, BaseLabel, decode_
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force
 from dedup_service.runtime.embedded.database import Database, StateDamagedError
 
-__all__ = [
-    "INSERT_EVIDENCE",
-    "INSERT_NAME",
-    "INSERT_PAGE",
-    "VERDICTS",
-    "VERDICT_COLUMNS",
-    "DecidedPage",
-    "JournalReader",
-    "JournalRecord",
-    "Text",
-    "evidence_row",
-    "keep_of",
-    "name_hash",
-    "name_of",
-    "name_rows",
-    "page_row",
-    "stored_text",
-    "text_of",
-    "verdict_of",
-]
-
 _COLUMNS = (
     "sequence, record, id, url, canonical_url, claimed_url, title, verdict, repeats, distance_words, distance_body, "
     "score, reason, words, body, body_hash, text_hash, entry, removes, detail, "

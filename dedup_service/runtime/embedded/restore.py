@@ -36,8 +36,6 @@ from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedEr
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
-__all__ = ["Restored", "Restorer", "misfit", "state_in"]
-
 _LOG = logging.getLogger(__name__)
 _BATCH = 512
 """Records that are replayed together."""

@@ -17,8 +17,6 @@ from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.untouched import open_untouched
 from dedup_service.runtime.store.store_info import disk_bytes, store_info
 
-__all__ = ["StateInfo", "open_read_only", "read_info", "state_info"]
-
 _NOWHERE = Path(os.devnull)
 
 

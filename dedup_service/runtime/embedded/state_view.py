@@ -34,8 +34,6 @@ from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.page_store import PageStore
 
-__all__ = ["StateView", "state_view"]
-
 _ATTEMPTS = 8
 _PIECE_ROWS = 1 << 13
 

@@ -31,8 +31,6 @@ from dedup_service.runtime.embedded.database import (
     copy_database,
 )
 
-__all__ = ["open_copy", "open_untouched"]
-
 
 def open_untouched(journal: Path) -> Database:
     """Open a journal that exists for reading; its folder is the same when it is closed.

@@ -12,8 +12,6 @@ from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.explain.journal_pages import JournalPages
 from dedup_service.runtime.explain.page_source import PageSource, UnknownPageError
 
-__all__ = ["MAX_REASON", "CorrectionRequest", "Corrections", "LiveCorrections", "record_of"]
-
 MAX_REASON = 200
 REASON = "corrected by hand"
 

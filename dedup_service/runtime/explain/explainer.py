@@ -24,8 +24,6 @@ from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.explain.page_source import KnownPage, PageSource, RuleInForce, UnknownPageError
 
-__all__ = ["NEIGHBOURS", "Explainer", "Explanation", "PairExplained"]
-
 NEIGHBOURS = 5
 FEATURES = 20
 ALL_FEATURES = 100_000

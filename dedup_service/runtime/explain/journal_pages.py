@@ -30,8 +30,6 @@ from dedup_service.runtime.embedded.state_view import state_view
 from dedup_service.runtime.embedded.texts import TextStore
 from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
 
-__all__ = ["JournalPages", "live_pages", "state_pages"]
-
 MIN_LETTERS = 64
 """Minimum number of letters to judge a page, in a state whose space does not say."""
 

@@ -12,8 +12,6 @@ from dedup_service.core.url import canonicalise
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.corrections import Correction
 
-__all__ = ["KnownPage", "PageSource", "RuleInForce", "UnknownPageError", "references_of"]
-
 
 class UnknownPageError(StateError):
     """The page is not in the log. Check the address, and that this is its log."""

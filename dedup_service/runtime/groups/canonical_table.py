@@ -36,8 +36,6 @@ from dedup_service.core.url import url_hash
 from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database, StateDamagedError, translated
 from dedup_service.runtime.groups.spool import PageSink, SpooledPage, host_share, member_of, packed, unpacked
 
-__all__ = ["ALL_GROUPS", "BEGINNING", "CanonicalChange", "CanonicalTable", "TablePosition"]
-
 _TABLES = """
 CREATE TABLE state (
     log TEXT NOT NULL, fields TEXT NOT NULL, policy TEXT NOT NULL,

@@ -7,8 +7,6 @@ import msgspec
 
 from dedup_service.core.groups import CanonicalPolicy, GroupMember, PageGroup, Removal
 
-__all__ = ["ERASED", "canonical_value", "group_line", "group_values"]
-
 ERASED = "[erased]"
 """Stands for the names of a page that was retracted."""
 

@@ -29,8 +29,6 @@ from dedup_service.runtime.embedded.journal_reader import (
 from dedup_service.runtime.embedded.state_view import StateView, state_view
 from dedup_service.runtime.groups.spool import GroupSpool, Progress
 
-__all__ = ["spool_group", "spool_state"]
-
 _COLUMNS = f"{VERDICT_COLUMNS}, page.canonical_url, page.title, page.removes, page.entry"
 _PUBLICATION, _NO_PUBLICATION = "page.published, page.text_percent", "NULL, NULL"
 _SELECT = (

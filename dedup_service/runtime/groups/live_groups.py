@@ -7,8 +7,6 @@ from dedup_service.runtime.explain.journal_pages import live_pages
 from dedup_service.runtime.groups.journal_members import spool_group
 from dedup_service.runtime.groups.spool import group_spool
 
-__all__ = ["MAX_SEARCHED", "LiveGroups"]
-
 MAX_SEARCHED = 10_000
 """Pages of a group that are read."""
 

@@ -18,8 +18,6 @@ from dedup_service.core.log_records import (
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.groups.spool import PageSink
 
-__all__ = ["LogGroups", "TimedRecord"]
-
 TimedRecord = tuple[int, int, LogRecord]
 """A record of the log: when it was logged, Unix milliseconds, and its sequence."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.groups import CanonicalPolicy, GroupMember, canonical_policy
 
-__all__ = ["read_policy"]
-
 _FUNCTION = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)")
 
 

@@ -30,19 +30,6 @@ from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.embedded.database import insert_rows
 
-__all__ = [
-    "GroupSpool",
-    "PageSink",
-    "Progress",
-    "SpoolError",
-    "SpooledPage",
-    "group_spool",
-    "host_share",
-    "member_of",
-    "packed",
-    "unpacked",
-]
-
 Progress = Callable[[int, int], None]
 """Progress callback: (records read, records of the log)."""
 

@@ -40,8 +40,6 @@ from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, 
 from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["BacklogMonitor", "watch_interval_s"]
-
 _LOG = logging.getLogger(__name__)
 
 _LONGEST_INTERVAL_S = 5.0

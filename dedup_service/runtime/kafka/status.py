@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 
 from dedup_service.runtime.events import RestoreEvent
 
-__all__ = ["Backlog", "BlockingTransaction", "PartitionBacklog", "ServiceStatus", "StepStatus", "StepTimings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStatus:

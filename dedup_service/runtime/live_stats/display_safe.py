@@ -7,8 +7,6 @@ Source: Unicode Standard Annex 9 (bidirectional formatting), Technical Report 36
 
 import re
 
-__all__ = ["MAX_TITLE", "MAX_URL", "MAX_WORDS", "cut", "harmless", "host_of", "shown"]
-
 MAX_TITLE, MAX_URL, MAX_WORDS = 300, 500, 200
 """Maximum number of characters of a title, of a URL, and of any other string (id, reason)."""
 

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["Event", "EventLog"]
-
 _encode = msgspec.json.Encoder().encode
 
 

@@ -10,8 +10,6 @@ from dedup_service.runtime.live_stats.live_stats import SCORE_STEP, LiveStats
 from dedup_service.runtime.live_stats.time_series import TimeSeries
 from dedup_service.runtime.live_stats.top_k import TopK
 
-__all__ = ["VERSION", "stats", "summary"]
-
 VERSION = 1
 WINDOW_S = 10
 LISTED = 20

@@ -6,8 +6,6 @@ minutes.
 
 import math
 
-__all__ = ["LatencyHistogram"]
-
 MIN_S, MAX_S = 1e-5, 1e3
 GROWTH = 1.1
 _LOG = math.log(GROWTH)

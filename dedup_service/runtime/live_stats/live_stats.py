@@ -26,8 +26,6 @@ from dedup_service.runtime.live_stats.time_series import TimeSeries
 from dedup_service.runtime.live_stats.top_k import TopK
 from dedup_service.runtime.workers.pool import PoolState
 
-__all__ = ["LiveStats"]
-
 BITS = 65
 SCORE_STEP = 0.05
 SCORES = 20

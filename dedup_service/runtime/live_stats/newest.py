@@ -13,8 +13,6 @@ from dedup_service.core.verdict import Distance, VerdictKind
 from dedup_service.runtime.events import PageDecided
 from dedup_service.runtime.live_stats.display_safe import MAX_TITLE, MAX_URL, MAX_WORDS, cut, host_of, shown
 
-__all__ = ["NAMING", "DuplicateRow", "Newest"]
-
 NAMING = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED})
 """Verdicts that name another page."""
 

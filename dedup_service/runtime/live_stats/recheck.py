@@ -23,8 +23,6 @@ from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import fold, letters
 from dedup_service.runtime.live_stats.newest import DuplicateRow
 
-__all__ = ["RecheckResult", "Rechecker", "Sampler", "Texts", "compare"]
-
 _LOG = logging.getLogger(__name__)
 
 JACCARD, CONTAINMENT = 0.4, 0.7

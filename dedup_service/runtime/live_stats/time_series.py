@@ -6,8 +6,6 @@ slots that it passes are emptied.
 
 from collections.abc import Iterable
 
-__all__ = ["TimeSeries"]
-
 
 class TimeSeries:
     """Counts of several kinds in `slots` slots of `step_s` seconds. now_s: Unix seconds at which the series begins."""

@@ -11,8 +11,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["Top", "TopK"]
-
 T = TypeVar("T", bound=Hashable)
 
 

@@ -9,8 +9,6 @@ from typing import Any, Self
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["COLUMNS", "Columns"]
-
 COLUMNS = (
     "url",
     "id",

@@ -24,8 +24,6 @@ from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers.record import Extract, Mark, page_at
 
-__all__ = ["DEFAULT_PREFIX", "SUFFIXES", "HtmlFile", "open_regular", "path_order", "place_behind", "read_folder"]
-
 DEFAULT_PREFIX = "file:///"
 MAX_DEPTH = 100
 """Folders in folders; one descriptor is open for each level."""

@@ -19,8 +19,6 @@ from typing import Protocol
 import brotli
 import zstandard
 
-__all__ = ["BodyError", "Readable", "decoded_body", "entity_pieces", "is_chunked"]
-
 READ_BYTES = 2**16
 STEP_BYTES = 2**20
 """What a decoder may return at once."""

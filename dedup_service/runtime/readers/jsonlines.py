@@ -29,21 +29,6 @@ from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.pipe import ReadingStopped, Wait, until_readable
 from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark, addresses_at, page_at
 
-__all__ = [
-    "BYTE_ORDER_MARK",
-    "InputLine",
-    "JsonLine",
-    "PageJson",
-    "json_of",
-    "names_in_json",
-    "page_in_json",
-    "read_json_lines",
-    "read_lines",
-    "skip",
-    "text_page_in_json",
-    "values_of",
-]
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK_BYTES = 2**20
 

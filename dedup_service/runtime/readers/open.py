@@ -21,9 +21,6 @@ from dedup_service.runtime.readers.record import Mark, Record
 from dedup_service.runtime.readers.remote import Found, look, name_of, on_disk, opened, read_objects
 from dedup_service.runtime.readers.warc import read_warc
 
-__all__ = ["InputKind", "InputOptions", "InputSource", "found_at", "kind_of", "open_source"]
-
-
 UNPACKERS = {".xz": "xz -dc", ".bz2": "bzip2 -dc", ".warc.zst": "zstd -dc", ".wet.zst": "zstd -dc"}
 """Compressions that are not read, and what unpacks them; their bytes would be so many bad lines."""
 

@@ -10,8 +10,6 @@ from typing import BinaryIO, cast
 
 import zstandard
 
-__all__ = ["PACKINGS", "READ_BYTES", "created", "unpacked"]
-
 PACKINGS = (".gz", ".zst")
 
 _WINDOW = 1 << 31

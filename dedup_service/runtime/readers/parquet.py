@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-__all__ = ["ParquetRow", "RowOrigin", "read_parquet", "require_pyarrow", "shape_of"]
-
 ROWS_TOGETHER = 256
 BYTES_TOGETHER = 16 << 20
 """Rows are decoded so many at once that they have about as many bytes, as the metadata of their row group says.

@@ -14,8 +14,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["PipeFile", "ReadingStopped", "Wait", "is_pipe", "until_readable"]
-
 Wait = Callable[[int], bool]
 """Blocks until the descriptor may have input; returns False to stop the reader."""
 

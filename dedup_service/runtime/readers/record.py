@@ -17,8 +17,6 @@ from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
 from dedup_service.core.url import PageAddresses, page_addresses
 
-__all__ = ["BrokenInput", "Extract", "Mark", "NamedRecord", "Record", "addresses_at", "page_at"]
-
 Extract = Callable[[bytes | str, str | None], Extraction]
 """(HTML; declared encoding, Content-Type header or None) → extraction."""
 

@@ -18,8 +18,6 @@ from dedup_service.runtime.addresses import file_system, is_address, translated_
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, SUFFIXES, HtmlFile, path_order, place_behind
 from dedup_service.runtime.readers.record import Mark
 
-__all__ = ["Found", "look", "matching", "name_of", "on_disk", "opened", "read_objects"]
-
 BLOCK_BYTES = 4 << 20
 BLOCKS = 4
 """Of a stream, in memory: the one that is read, the next one, and those before."""

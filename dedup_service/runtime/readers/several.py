@@ -19,8 +19,6 @@ from dedup_service.runtime.readers.open import InputKind, InputOptions, InputSou
 from dedup_service.runtime.readers.record import BrokenInput, Mark, NamedRecord, Record
 from dedup_service.runtime.readers.remote import matching
 
-__all__ = ["expanded", "folders_by_name", "open_sources", "pattern_of"]
-
 
 def expanded(names: Sequence[str]) -> list[str]:
     """Return the inputs that names and patterns stand for, in order; those of a pattern by name.

@@ -32,8 +32,6 @@ from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, page
 from dedup_service.runtime.readers.http_body import BodyError, decoded_body
 from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark, page_at
 
-__all__ = ["GZIP", "SEPARATOR", "WarcRecord", "read_warc"]
-
 CHUNK_BYTES = 2**16
 MAX_HEADER_BYTES = 2**20
 """The headers of one record; servers send a few KB, and clients refuse more than some hundred."""

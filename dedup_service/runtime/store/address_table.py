@@ -12,8 +12,6 @@ import numpy.typing as npt
 from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import FILES
 
-__all__ = ["AddressTable"]
-
 Words = npt.NDArray[np.uint64]
 T = TypeVar("T", bound=np.generic)
 

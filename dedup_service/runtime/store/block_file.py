@@ -25,17 +25,6 @@ import xxhash
 
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 
-__all__ = [
-    "BLOCK_BYTES",
-    "SEQUENTIAL_BYTES",
-    "BlockFile",
-    "ErasedBlocks",
-    "UnsyncedPart",
-    "overwrite_durably",
-    "sync_file",
-    "write_sums",
-]
-
 BLOCK_BYTES = 4 << 10
 """Bytes under one checksum: a page of memory, so that a first read reads no more than it needs (docs/adr/0023)."""
 

@@ -15,8 +15,6 @@ from dedup_service.runtime.store.block_file import SEQUENTIAL_BYTES, BlockFile, 
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import LogLabel
 
-__all__ = ["CellLog", "Change", "log_paths"]
-
 _REMOVED, _ADDED = 1, 2
 _HEAD_BYTES = 12
 _READ_BYTES = 1 << 20

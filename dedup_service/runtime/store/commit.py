@@ -17,8 +17,6 @@ from dedup_service.runtime.store.live_rows import LiveRows, write_live
 from dedup_service.runtime.store.manifest import MANIFEST, ImagesLabel, Manifest, sync_directory, write_checked
 from dedup_service.runtime.store.whole_file import write_extra
 
-__all__ = ["Images", "ImagesCut", "PendingCommit"]
-
 
 @dataclass(frozen=True, slots=True)
 class ImagesCut:

@@ -24,8 +24,6 @@ from dedup_service.runtime.store.row_reader import RowReader
 from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import BYTE_FILES, STORED_ROW
 
-__all__ = ["Compaction"]
-
 _PIECE_ROWS = 2048
 
 

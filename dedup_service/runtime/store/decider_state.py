@@ -15,8 +15,6 @@ from dedup_service.core.decision.entry_rows import ROW, EntryRows
 from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState
 
-__all__ = ["UnreadableStateError", "decode_state", "encode_state"]
-
 
 class UnreadableStateError(Exception):
     """The bytes are no state of a known version. The log rebuilds it."""

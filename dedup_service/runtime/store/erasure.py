@@ -23,8 +23,6 @@ from dedup_service.runtime.store.manifest import (
 from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import BYTE_FILES
 
-__all__ = ["INTENT", "ErasedSpan", "Erasure", "blocks_being_erased", "complete_erasure", "end_erasure", "erase_row"]
-
 INTENT = "erasure.json"
 
 

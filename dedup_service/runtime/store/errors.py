@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from dedup_service.core.errors import StateError
 
-__all__ = ["ForeignStoreError", "StoreDamagedError", "StoreFullError", "StoreNumbersUsedError", "translated_os_errors"]
-
 
 class StoreDamagedError(StateError):
     """A file of the store is missing, too short or altered. Delete the store and rebuild it from the log."""

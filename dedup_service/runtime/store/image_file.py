@@ -24,8 +24,6 @@ from dedup_service.core.index.quotient_segment import FIELDS
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 from dedup_service.runtime.store.manifest import ImageFileLabel
 
-__all__ = ["PIECE", "ImageReader", "ImageWriter", "image_path"]
-
 PIECE = np.dtype(
     [
         ("end", "<i8"),

@@ -24,8 +24,6 @@ from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel,
 from dedup_service.runtime.store.store_files import may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
-__all__ = ["digest_of_manifest", "link_again", "link_store", "manifest_digest", "relink"]
-
 
 def link_store(source: Path, manifest: Manifest, folder: Path, label: StoreLabel, sequence: int, tail: str) -> None:
     """Make a store in `folder`, which is created, of the one in `source`, as `manifest` says.

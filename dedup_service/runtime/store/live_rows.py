@@ -12,8 +12,6 @@ import numpy.typing as npt
 from dedup_service.runtime.store.manifest import LiveLabel
 from dedup_service.runtime.store.whole_file import read_whole, write_whole
 
-__all__ = ["LiveRows", "live_path", "read_live", "write_live"]
-
 _MIN_BYTES = 4096
 _SCANNED_BYTES = 1024
 """Bytes of the bitmap that are looked at together."""

@@ -16,26 +16,6 @@ import xxhash
 
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError, translated_os_errors
 
-__all__ = [
-    "MANIFEST",
-    "STORE_VERSION",
-    "ColumnLabel",
-    "ExtraLabel",
-    "FileLabel",
-    "ImageFileLabel",
-    "ImagesLabel",
-    "LiveLabel",
-    "LogLabel",
-    "Manifest",
-    "SegmentLabel",
-    "StoreLabel",
-    "StoreSizes",
-    "read_checked",
-    "read_manifest",
-    "sync_directory",
-    "write_checked",
-]
-
 MANIFEST = "manifest.json"
 STORE_VERSION = 4
 

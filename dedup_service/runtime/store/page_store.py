@@ -58,8 +58,6 @@ from dedup_service.runtime.store.stored_rows import (
 )
 from dedup_service.runtime.store.whole_file import extra_path, read_extra
 
-__all__ = ["SEGMENT_ROWS", "PageStore"]
-
 SEGMENT_ROWS = 1 << 20
 """Rows of a segment: about 100 segments at 10^8 rows, with a file descriptor for each of their files."""
 

@@ -17,8 +17,6 @@ from numba.extending import intrinsic
 
 from dedup_service.core.kernels import long_kernel, popcount
 
-__all__ = ["announce", "any_unset", "copy_spans", "places_of"]
-
 PAGE_BYTES = 4096
 """Size of a page of memory: `madvise` takes addresses at multiples of it. Larger pages are multiples of it, too."""
 

@@ -11,8 +11,6 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import BYTE_FILES, STORED_ROW, StoredNames, pack_names
 
-__all__ = ["LARGEST_FILE", "RowBatch"]
-
 LARGEST_FILE = (1 << 32) - 1
 """Bytes of a file that rows point to."""
 

@@ -19,8 +19,6 @@ from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.runtime.store.block_file import SEQUENTIAL_BYTES, BlockFile, UnsyncedPart
 from dedup_service.runtime.store.manifest import ColumnLabel
 
-__all__ = ["COLUMN", "RowColumns", "column_paths", "split_columns"]
-
 COLUMN = np.dtype([("sieve", "<u8", 2), ("words", "<u8"), ("flags", "u1")])
 """Of a row: the fields of ROW with the same names, and the sieve of its cells."""
 

@@ -24,8 +24,6 @@ from dedup_service.runtime.store.raw_memory import announce, any_unset, copy_spa
 from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import EVIDENCE_SPAN, FILES, STORED_ROW, EvidenceSpans, Spans
 
-__all__ = ["ReadCounts", "RowReader"]
-
 _THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 

@@ -21,8 +21,6 @@ from dedup_service.runtime.store.manifest import FileLabel, SegmentLabel
 from dedup_service.runtime.store.stored_rows import EVIDENCE_SPAN, FILES, STORED_ROW
 from dedup_service.runtime.store.whole_file import write_whole
 
-__all__ = ["Members", "Segment"]
-
 _GROUP_ROWS = 512
 
 

@@ -16,16 +16,6 @@ from dedup_service.runtime.store.manifest import Manifest
 from dedup_service.runtime.store.row_columns import column_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
-__all__ = [
-    "NamedFile",
-    "delete_unknown_files",
-    "is_own_file",
-    "may_be_missing",
-    "named_paths",
-    "row_files",
-    "table_paths",
-]
-
 _OWN_FILE = re.compile(
     r"\d{5,}-\d+\.(rows|spans|evidence|names|texts|members|columns)(\.sums)?"
     r"|(live|image|extra)-\d+|cells-\d+(\.sums)?|.*\.tmp"

@@ -13,8 +13,6 @@ from pathlib import Path
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
 
-__all__ = ["StoreInfo", "disk_bytes", "store_info"]
-
 _STRUCTURES = (
     ("checksums", r".*\.sums"),
     ("columns", r".*\.columns"),

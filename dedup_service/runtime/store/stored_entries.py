@@ -38,8 +38,6 @@ from dedup_service.runtime.store.manifest import StoreLabel, StoreSizes
 from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore
 from dedup_service.runtime.store.table_images import TableImages, Tables
 
-__all__ = ["Report", "StoredEntries"]
-
 _LOG = logging.getLogger(__name__)
 
 _PIECE_ROWS = 1 << 13

@@ -51,8 +51,6 @@ from dedup_service.runtime.store.manifest import ImageFileLabel, ImagesLabel, Lo
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.row_columns import COLUMN, RowColumns, column_paths, split_columns
 
-__all__ = ["DUE_SHARE", "CellEntries", "TableImages", "Tables"]
-
 DUE_SHARE = 0.025
 """Changes since an image was begun, in proportion to the rows, from which on the next one is due.
 

@@ -12,8 +12,6 @@ import xxhash
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 from dedup_service.runtime.store.manifest import ExtraLabel
 
-__all__ = ["extra_path", "read_extra", "read_whole", "write_extra", "write_whole"]
-
 
 def write_whole(path: Path, content: bytes | memoryview) -> int:
     """Write `content` durably to `path`; return its checksum. StoreFullError if the disk does not take it.

@@ -13,8 +13,6 @@ from xxhash import xxh3_128_digest
 
 from dedup_service.core.extraction import Extraction, extract
 
-__all__ = ["ExtractionCache"]
-
 Key = tuple[bytes, bool, str | None]
 
 

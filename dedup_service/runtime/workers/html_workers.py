@@ -24,8 +24,6 @@ from dedup_service.runtime.workers.pool import Pool, PoolState
 from dedup_service.runtime.workers.preparation import get_ready, preload_for, reason_of
 from dedup_service.runtime.workers.worker_process import Job
 
-__all__ = ["Html", "HtmlWorkers", "extract_html", "prepare_html"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Html:

@@ -17,8 +17,6 @@ from dedup_service.runtime.workers.pool import Pool, WorkersError
 from dedup_service.runtime.workers.preparation import UNJUDGED, BadRecord, page_in, reason_of
 from dedup_service.runtime.workers.worker_process import Job
 
-__all__ = ["PageReader"]
-
 ReadPage = Page | BadRecord
 
 

@@ -29,19 +29,6 @@ from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEO
 from dedup_service.runtime.workers.pool import TOO_LARGE, Light, Pool, PoolState
 from dedup_service.runtime.workers.worker_process import Job, Unfinished
 
-__all__ = [
-    "UNJUDGED",
-    "Answer",
-    "BadRecord",
-    "Preparer",
-    "get_ready",
-    "page_in",
-    "preload_for",
-    "prepare_record",
-    "reason_of",
-    "submit_ahead",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

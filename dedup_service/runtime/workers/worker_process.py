@@ -34,8 +34,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, MemoryLimit
 
-__all__ = ["Job", "Unfinished", "WorkerDied", "WorkerProcess", "WorkersError", "behave_as_worker", "worker_context"]
-
 NICENESS = 5
 PR_SET_PDEATHSIG = 1  # of Linux, prctl(2)
 

@@ -11,8 +11,6 @@ from typing import Generic, TypeVar
 
 from dedup_service.runtime.workers.worker_process import Job, WorkerDied, WorkerProcess, WorkersError
 
-__all__ = ["WorkerSlot"]
-
 I = TypeVar("I")  # noqa: E741 - an item
 A = TypeVar("A")
 

@@ -7,8 +7,6 @@ from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.page import PreparedPage
 
-__all__ = ["announced"]
-
 
 @contextmanager
 def announced(

@@ -22,8 +22,6 @@ from tests.core.decision.crowded import Run
 from tests.core.decision.generated import Change
 from tests.oracle.log import Oracle
 
-__all__ = ["Both"]
-
 SPACE = "space"
 
 

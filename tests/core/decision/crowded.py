@@ -17,8 +17,6 @@ from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
 
-__all__ = ["Run", "content", "page_at", "page_of"]
-
 _words = random.Random(11)
 SENTENCES = ["".join(_words.choices("abcdefghijklmnopqrstuvwxyz ", k=70)) + ". " for _ in range(40)]
 TEMPLATE = SENTENCES[:12]

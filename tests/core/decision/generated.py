@@ -18,8 +18,6 @@ from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
 
-__all__ = ["Change", "Crawl"]
-
 SITES, LATE = 6, 40
 SHORT = 60
 

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES
 from dedup_service.core.verdict import Distance
 
-__all__ = ["COMMON", "DISTANCES", "evidence_pairs"]
-
 
 @dataclass(frozen=True)
 class Fields:

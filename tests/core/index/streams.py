@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from dedup_service.core.index import BlockIndex, ProbeResult
 from tests.oracle.index import BruteForceIndex
 
-__all__ = ["agree", "fingerprints", "hot", "one_half", "pairs_of", "uniform"]
-
 WORD = (1 << 64) - 1
 TEMPLATES = (0, WORD, 0x0123456789ABCDEF)
 HOT_MASKS = (WORD << 16 & WORD, WORD >> 16, 0x00000FFF00000FFF, 0xFFFF)

@@ -2,8 +2,6 @@
 
 from dedup_service.core.splitmix import FIRST_MULTIPLIER, GAMMA, SECOND_MULTIPLIER, splitmix64
 
-__all__ = ["WORD", "twin", "unmixed"]
-
 WORD = (1 << 64) - 1
 
 

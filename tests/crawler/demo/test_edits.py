@@ -1,9 +1,8 @@
 """The edits of the demo's stories."""
 
 import pytest
-
-from crawler.demo.articles import load_articles
-from crawler.demo.edits import EDITS, apply_edits
+from twinsieve_crawler.demo.articles import load_articles
+from twinsieve_crawler.demo.edits import EDITS, apply_edits
 
 STORIES = load_articles()
 

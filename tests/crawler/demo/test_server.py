@@ -4,9 +4,8 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-
-from crawler.demo.server import serve
-from crawler.demo.site import build_site
+from twinsieve_crawler.demo.server import serve
+from twinsieve_crawler.demo.site import build_site
 
 PAGES = build_site()
 

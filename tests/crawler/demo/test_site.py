@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 
-from crawler.demo.articles import load_articles
-from crawler.demo.site import build_site
-from crawler.demo.truth import Relation
+from twinsieve_crawler.demo.articles import load_articles
+from twinsieve_crawler.demo.site import build_site
+from twinsieve_crawler.demo.truth import Relation
 
 PAGES = build_site()
 

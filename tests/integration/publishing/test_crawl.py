@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from twinsieve_crawler.demo.server import serve
+from twinsieve_crawler.demo.site import build_site
 
-from crawler.demo.server import serve
-from crawler.demo.site import build_site
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from twinsieve_crawler.demo.site import build_site
 
-from crawler.demo.site import build_site
 from tests.crawler.running import json_lines, run
 from tests.integration.conftest import Broker
 

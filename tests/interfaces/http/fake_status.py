@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog, ServiceStatus, StepStatus
 
-__all__ = ["FakeStatus", "both_steps", "waiting"]
-
 
 def both_steps(
     ticked_at: float = 0.0, *, assigned: tuple[int, ...] = (0, 1), backlog: Backlog | None = None

@@ -5,8 +5,6 @@ from typing import Self
 
 from dedup_service.interfaces.http.server import Address
 
-__all__ = ["Line", "request"]
-
 PATIENCE_S = 30.0
 
 

@@ -9,8 +9,6 @@ from typing import Self
 
 from dedup_service.interfaces.http.server import Address
 
-__all__ = ["Crowd", "Watcher", "until"]
-
 PATIENCE_S = 60.0
 
 

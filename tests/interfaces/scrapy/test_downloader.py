@@ -13,9 +13,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.test import get_crawler
+from twinsieve_crawler.demo.articles import load_articles
+from twinsieve_crawler.demo.templates import article_page
 
-from crawler.demo.articles import load_articles
-from crawler.demo.templates import article_page
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged

@@ -28,8 +28,6 @@ from dedup_service.runtime.kafka.messages.log_record import numbered
 from tests.page_names import NamesInMemory
 from tests.runtime.kafka.state.list_log import ListLog, first, page
 
-__all__ = ["LoggedMessage", "TimedLog", "expected_choices", "generated_log", "with_policy"]
-
 POLICIES = "earliest", "longest", "complete", "hosts:b.example,c.example"
 
 

@@ -6,9 +6,6 @@ from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_c
 from dedup_service.runtime.events import PageDecided
 from dedup_service.runtime.live_stats import LiveStats
 
-__all__ = ["Clock", "copy_of", "live_stats_at", "refused", "undecided", "unique"]
-
-
 NEAR = Distance(words=2, body=1)
 
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-__all__ = ["KINDS", "PAGES", "write_sample"]
-
 SENTENCE = "The council opened the new bridge over the river on Monday morning. 本市新建的大桥周一上午正式通车。"
 PAGES: list[dict[str, Any]] = [
     {"url": f"https://a.example/{number}", "id": f"p{number}", "title": f"Story {number}", "text": SENTENCE * number}

@@ -21,8 +21,6 @@ from dedup_service.core.text.page_text import PageTexts
 from dedup_service.core.text.segmentation.segmenter import Segmenter
 from dedup_service.core.text.segmentation.segments import Segments
 
-__all__ = ["ScriptSegmenter", "Scripts", "scripts_of"]
-
 NONE, LATIN, HAN, KANA, OTHER = range(5)
 _PLANE = 0x10000
 _LATIN_END = 0x0250

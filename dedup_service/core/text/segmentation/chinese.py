@@ -14,8 +14,6 @@ from dedup_service.core.text.segmentation.jieba_model import JiebaModel
 from dedup_service.core.text.segmentation.segmenter import UNKNOWN, Segmenter
 from dedup_service.core.text.segmentation.segments import PageSegments, Segments
 
-__all__ = ["USER_FREQUENCY", "ChineseSegmenter", "parse_user_words"]
-
 USER_FREQUENCY = 100_000
 """The frequency that every word of a user's dictionary gets, whatever the line says."""
 

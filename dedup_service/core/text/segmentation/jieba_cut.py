@@ -20,8 +20,6 @@ from dedup_service.core.kernels import kernel_inline, kernel_inline_allocating, 
 from dedup_service.core.text.segmentation.jieba_model import END, ModelArrays, is_han
 from dedup_service.core.text.segmentation.trie import NO_NODE, child, child_place, if_reached, value_in, value_of
 
-__all__ = ["word_ends"]
-
 Points = npt.NDArray[np.uint32]
 _Codes = npt.NDArray[np.uint16]
 _Nodes = npt.NDArray[np.int32]

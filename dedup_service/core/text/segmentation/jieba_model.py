@@ -15,8 +15,6 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.kernels import kernel_inline
 from dedup_service.core.text.segmentation.trie import FIRST_PLANE, MAX_VALUE, Trie
 
-__all__ = ["END", "FIRST_HAN", "LAST_HAN", "STATES", "HiddenMarkovModel", "JiebaModel", "ModelArrays", "is_han"]
-
 FIRST_HAN, LAST_HAN = 0x4E00, 0x9FD5
 """What jieba takes for Chinese letters."""
 

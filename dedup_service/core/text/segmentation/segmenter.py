@@ -9,8 +9,6 @@ import numpy.typing as npt
 from dedup_service.core.text.page_text import PageTexts
 from dedup_service.core.text.segmentation.segments import PageSegments, Segments
 
-__all__ = ["UNKNOWN", "Segmenter"]
-
 UNKNOWN = "x"
 """The part of speech of a word that the segmenter does not know."""
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from dedup_service.core.text.normalise import code_points
 
-__all__ = ["NO_SEGMENTS", "PageSegments", "Segments"]
-
 
 @dataclass(frozen=True)
 class Segments:

@@ -22,19 +22,6 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = [
-    "FIRST_PLANE",
-    "MAX_VALUE",
-    "NO_NODE",
-    "Nodes",
-    "Trie",
-    "child",
-    "child_place",
-    "if_reached",
-    "value_in",
-    "value_of",
-]
-
 Nodes = npt.NDArray[np.int64]
 _Places = npt.NDArray[np.int32]
 

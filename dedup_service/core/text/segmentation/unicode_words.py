@@ -26,8 +26,6 @@ from dedup_service.core.text.segmentation.segmenter import UNKNOWN, Segmenter
 from dedup_service.core.text.segmentation.segments import PageSegments, Segments
 from dedup_service.core.text.segmentation.word_boundaries import in_pairs, kinds_of_code_points, word_ends
 
-__all__ = ["IcuSegmenter", "UnicodeSegmenter"]
-
 
 class UnicodeSegmenter(Segmenter):
     """Cuts at Unicode word boundaries, and text in scripts without spaces into pairs of characters."""

@@ -24,8 +24,6 @@ import regex
 
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = ["UNSPACED", "Kinds", "in_pairs", "kinds_of_code_points", "word_ends"]
-
 _Points = npt.NDArray[np.uint32]
 _Places = npt.NDArray[np.int64]
 _Bytes = npt.NDArray[np.uint8]

@@ -25,8 +25,6 @@ from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
 
-__all__ = ["NotReachedError", "calibrate_command"]
-
 REPORT, PROFILE = "calibration.json", "profile.toml"
 PLOTS = ("precision_recall.png", "precision_recall.svg", "distances.png", "distances.svg")
 

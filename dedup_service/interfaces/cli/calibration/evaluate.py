@@ -33,8 +33,6 @@ from dedup_service.interfaces.cli.support.page_stream import iter_prepared, prep
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import Preparer
 
-__all__ = ["evaluate_command"]
-
 FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED})
 
 

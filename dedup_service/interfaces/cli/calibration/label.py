@@ -38,8 +38,6 @@ from dedup_service.runtime.readers import open_source
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
 from dedup_service.runtime.workers.preparation import BadRecord
 
-__all__ = ["label_command"]
-
 LABELS = {"d": "dup", "n": "not", "g": "grey"}
 KEYS = "d duplicate, n not, g grey (in between), s skip, u undo, q quit"
 

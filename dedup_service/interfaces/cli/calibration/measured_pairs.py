@@ -19,8 +19,6 @@ from dedup_service.core.rules.rule import BITS, MatchRule
 from dedup_service.core.verdict import Distance, VerdictKind
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
-__all__ = ["BODY", "JACCARD", "RULE", "WORDS", "MeasuredPair", "PairMeasurer", "curves_of"]
-
 DISTANCES = tuple(float(bits) for bits in range(BITS + 1))
 
 WORDS = Channel("words", DISTANCES)

@@ -16,8 +16,6 @@ from matplotlib.figure import Figure
 from dedup_service.core.evaluation.calibration import Calibration, Curve
 from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, JACCARD, RULE, WORDS
 
-__all__ = ["draw_calibration"]
-
 COLOURS = {WORDS.name: "#0072B2", BODY.name: "#56B4E9", JACCARD.name: "#009E73", RULE.name: "#D55E00"}
 AXIS_LABELS = {
     WORDS.name: "words: distance in bits, at most",

@@ -9,8 +9,6 @@ from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.evidence.similarity import MAX_RADIUS
 from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, JACCARD, RULE, WORDS
 
-__all__ = ["as_dict", "not_reached", "profile_heading", "show"]
-
 
 def as_dict(calibration: Calibration) -> dict[str, Any]:
     """Return the whole calibration as JSON values."""

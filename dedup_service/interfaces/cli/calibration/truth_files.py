@@ -14,8 +14,6 @@ import msgspec
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evaluation.scoring import LEFT_OUT, LabelledPair, TruthRow
 
-__all__ = ["Truth", "read_truth"]
-
 RECRAWL = "recrawl"
 Truth = list[TruthRow] | list[LabelledPair]
 

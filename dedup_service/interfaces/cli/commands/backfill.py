@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.backfill.pace import Pace
     from dedup_service.runtime.kafka.backfill.watcher import DecidedWatcher
 
-__all__ = ["backfill_command"]
-
 ALL = "all"
 _SAY_AFTER_S = 10.0
 _LAG_PER_SHARE = 4_000

@@ -37,8 +37,6 @@ from dedup_service.runtime.labels import Label
 if TYPE_CHECKING:
     from dedup_service.runtime.explain import KnownPage, PageSource
 
-__all__ = ["correct_command", "corrections_command"]
-
 KIND = "correction"
 """`kind` of an exported pair."""
 

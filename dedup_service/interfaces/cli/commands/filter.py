@@ -53,9 +53,6 @@ from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.several import expanded
 from dedup_service.runtime.verdict_json import verdict_line
 
-__all__ = ["filter_command"]
-
-
 _DAY_MS = 86_400_000
 
 _NOT_ASKED = frozenset(

@@ -15,8 +15,6 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG
 from dedup_service.interfaces.cli.support.options import SPACE, space_from, with_options
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["fingerprint_command"]
-
 URL = "text:"
 """Stands for the URL of a text: a page needs one, a fingerprint does not depend on it."""
 

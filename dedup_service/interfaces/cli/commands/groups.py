@@ -26,8 +26,6 @@ from dedup_service.runtime.groups.group_values import group_values
 from dedup_service.runtime.groups.policies import read_policy
 from dedup_service.runtime.groups.spool import GroupSpool, Progress, group_spool
 
-__all__ = ["groups_command"]
-
 
 class _StoppedError(Exception):
     """A signal has arrived."""

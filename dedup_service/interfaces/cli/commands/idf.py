@@ -14,8 +14,6 @@ from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputError
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["idf_group"]
-
 
 @click.group("idf")
 def idf_group() -> None:

@@ -35,8 +35,6 @@ from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.readers import InputOptions, Record, open_source
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["Comparer", "NoNames", "pairs_command"]
-
 
 class PairLine(msgspec.Struct, frozen=True):
     """A line of PAIRS; other keys are ignored."""

@@ -18,8 +18,6 @@ from dedup_service.core.rules.layout import DEFAULT_LAYOUT
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.runtime.memory_limit import parse_size
 
-__all__ = ["plan_command"]
-
 _AGE_S = {"h": 3_600, "d": 86_400, "w": 604_800}
 _THOUSANDS = {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _NUMBER = re.compile(r"(\d[\d_,]*\.?\d*|\.\d+)([eE]\+?\d+)?\s*([kKMGBT]?)")

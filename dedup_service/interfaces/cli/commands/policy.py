@@ -28,8 +28,6 @@ from dedup_service.interfaces.cli.support.options import (
 from dedup_service.interfaces.cli.support.progress import records_progress
 from dedup_service.runtime.embedded.administration import embedded_state, policy_of_state
 
-__all__ = ["policy_group"]
-
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 

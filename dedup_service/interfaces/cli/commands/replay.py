@@ -36,8 +36,6 @@ from dedup_service.runtime.resources import build_fingerprinter
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.replay import LeftOut, Replayed, ReplayOptions, ReplaySink
 
-__all__ = ["replay_command"]
-
 LOG, PAGES = "log", "pages"
 
 GROUP = "twinsieve"

@@ -23,8 +23,6 @@ from dedup_service.runtime.embedded.state import State
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["retract_command"]
-
 
 @click.command("retract", epilog=EPILOG)
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)

@@ -43,8 +43,6 @@ from dedup_service.runtime.kafka.topics import OutputMode
 if TYPE_CHECKING:
     from dedup_service.interfaces.http.service import Addresses
 
-__all__ = ["serve_command"]
-
 _LOG = logging.getLogger(__name__)
 
 STEPS = {

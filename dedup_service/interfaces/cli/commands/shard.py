@@ -9,8 +9,6 @@ from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG
 from dedup_service.interfaces.cli.support.progress import stages_progress
 
-__all__ = ["shard_group"]
-
 
 @click.group("shard")
 def shard_group() -> None:

@@ -17,8 +17,6 @@ from dedup_service.runtime.embedded.state import PAGES_FOLDER
 from dedup_service.runtime.embedded.state_info import StateInfo, state_info
 from dedup_service.runtime.store.store_info import StoreInfo, disk_bytes, store_info
 
-__all__ = ["state_group"]
-
 
 @click.group("state")
 def state_group() -> None:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.hanging_transactions import HangingTransaction
     from dedup_service.runtime.kafka.topics import TopicCreation, TopicDescription, TopicProblem
 
-__all__ = ["topics_group"]
-
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of a table.")
 
 

@@ -20,8 +20,6 @@ from dedup_service.runtime.workers.preparation import BadRecord, Preparer
 if TYPE_CHECKING:
     from dedup_service.runtime.explain import KnownPage
 
-__all__ = ["why_command"]
-
 
 @click.command("why", epilog=EPILOG)
 @click.argument("url")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
     from dedup_service.interfaces.http.server import Address
 
-__all__ = ["DASHBOARD", "dashboard_from", "embedded_dashboard", "print_dashboard_url"]
-
 DASHBOARD = (
     click.option(
         "--dashboard",

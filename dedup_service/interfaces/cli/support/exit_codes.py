@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["EPILOG", "ExitCode"]
-
 
 class ExitCode(IntEnum):
     """The result of a run. As in shells, a code above 128 is 128 + the signal that ended it."""

@@ -14,8 +14,6 @@ from dedup_service.interfaces.explain_json import explanation_to_dict
 from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.explain import Explanation, KnownPage
 
-__all__ = ["show_explanation"]
-
 DECIDED_BY = {
     "text": "the same text",
     "row": "a row of the rule table",

@@ -2,8 +2,6 @@
 
 import click
 
-__all__ = ["echo_compile_notice"]
-
 
 def echo_compile_notice() -> None:
     """Print that numeric loops are being compiled, if they are; numba is imported only now."""

@@ -20,8 +20,6 @@ from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "GroupOutput", "open_groups"]
-
 JSON_LINES, PARQUET = "jsonl", "parquet"
 FORMATS = (JSON_LINES, PARQUET)
 

@@ -31,8 +31,6 @@ from dedup_service.runtime.archives import (
 )
 from dedup_service.runtime.readers import InputKind
 
-__all__ = ["KeptArchive", "index_name"]
-
 ENDING = ".warc.gz"
 
 

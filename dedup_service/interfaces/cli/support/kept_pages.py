@@ -26,8 +26,6 @@ from dedup_service.runtime.readers.remote import name_of, opened
 from dedup_service.runtime.readers.several import folders_by_name
 from dedup_service.runtime.readers.warc import GZIP, SEPARATOR
 
-__all__ = ["KeptFolder", "KeptLines", "KeptOutput", "KeptRecords", "appends", "open_kept"]
-
 _LINES = (".jsonl", ".ndjson")
 
 

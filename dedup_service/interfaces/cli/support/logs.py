@@ -27,8 +27,6 @@ import msgspec
 
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent, RestoreEvent
 
-__all__ = ["LOG_OPTIONS", "QUIET", "QuietClient", "ServiceLog", "configure_logging"]
-
 LEVELS = ("debug", "info", "warning", "error")
 CLIENT = "kafka"
 QUIET = {

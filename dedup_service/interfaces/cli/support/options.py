@@ -34,33 +34,6 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.topics import Topics
     from dedup_service.runtime.workers.preparation import Preparer
 
-__all__ = [
-    "BROKER",
-    "COLUMNS",
-    "KEEP",
-    "LOG_BASES",
-    "MATCHING",
-    "MAX_MEMORY",
-    "OUTPUTS",
-    "PROFILE",
-    "SERVED_BASES",
-    "SERVICE_WORKERS",
-    "SHARDS",
-    "SPACE",
-    "TARGET",
-    "WORKERS",
-    "bases_from",
-    "connection_from",
-    "format_duration_ms",
-    "parse_duration_ms",
-    "preparer_from",
-    "rule_from",
-    "space_from",
-    "state_folder",
-    "topics_from",
-    "with_options",
-]
-
 _BASES_VARIABLE = "TWINSIEVE_LOG_BASES"
 _BASE_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 """It is written in verdicts, and read by people."""

@@ -27,18 +27,6 @@ from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers import NamedRecord, Record
 from dedup_service.runtime.readers.several import pattern_of
 
-__all__ = [
-    "BadRecords",
-    "OutputError",
-    "OutputFile",
-    "check_distinct",
-    "check_local",
-    "check_outside",
-    "check_unmatched",
-    "check_writable",
-    "gzipped",
-]
-
 MAX_MESSAGES = 100
 """Bad records reported on stderr. Further ones are only counted and written to the errors file."""
 

@@ -9,8 +9,6 @@ from dedup_service.interfaces.cli.support.options import bases_from, connection_
 if TYPE_CHECKING:
     from dedup_service.runtime.explain import PageSource
 
-__all__ = ["page_source"]
-
 
 @contextmanager
 def page_source(options: Mapping[str, Any], wanted: Sequence[str | int]) -> "Iterator[PageSource]":

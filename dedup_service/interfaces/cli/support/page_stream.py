@@ -22,18 +22,6 @@ from dedup_service.runtime.events import BatchEvent, Observers
 from dedup_service.runtime.readers import InputOptions, Record, open_source
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
-__all__ = [
-    "Batch",
-    "DecidedRecord",
-    "PreparedBatch",
-    "VerdictSink",
-    "batches",
-    "iter_prepared",
-    "prepared_batches",
-    "prepared_by_id",
-    "run",
-]
-
 BATCH_RECORDS = 512
 BATCH_BYTES = 32 * 2**20
 

@@ -15,8 +15,6 @@ from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.events import NullObserver, RestoreEvent
 from dedup_service.runtime.readers import InputSource
 
-__all__ = ["Advance", "RestoreBar", "progress", "records_progress", "stages_progress"]
-
 Advance = Callable[[int], None]
 """Adds a batch of pages to an input's progress."""
 

@@ -28,8 +28,6 @@ from dedup_service.runtime.embedded.journal_mark import has_mark, journal_mark
 from dedup_service.runtime.readers import Mark, NamedRecord, Record
 from dedup_service.runtime.readers.open import found_at
 
-__all__ = ["Progress", "ProgressNotes"]
-
 NOTE_FILE = "progress.json"
 EVERY_S = 1.0
 END_BYTES = 4096

@@ -15,8 +15,6 @@ from dedup_service.core.page import Page
 from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.interfaces.text_diff import Piece, Spans, passages, unshared_numbers
 
-__all__ = ["show_pair"]
-
 MAX_LETTERS = 20_000
 """Characters of each text that are compared and shown."""
 

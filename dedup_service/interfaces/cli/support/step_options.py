@@ -12,8 +12,6 @@ from click.core import ParameterSource
 
 from dedup_service.runtime.kafka.service import CANONICAL, DECIDE, FINGERPRINT, SHARD
 
-__all__ = ["BOTH", "USED_BY", "refuse_unused_options"]
-
 BOTH = "both"
 
 Steps = tuple[str, ...]

@@ -28,8 +28,6 @@ from typing import Self
 
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 
-__all__ = ["CODES", "Interrupt", "StopSignals", "kill_at_second"]
-
 CODES = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 """The signals that are caught, and the exit code of a command that one of them stopped."""
 

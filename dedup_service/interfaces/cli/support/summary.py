@@ -9,8 +9,6 @@ import msgspec
 
 from dedup_service.core.verdict import Guard, Verdict, VerdictKind
 
-__all__ = ["Summary"]
-
 
 class Summary:
     """Counts of one run: verdicts by kind, guards, refused claims, bad records.

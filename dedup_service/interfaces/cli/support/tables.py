@@ -23,8 +23,6 @@ from dedup_service.runtime.verdict_json import verdict_dict
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KeptRows", "PageTable", "TableFile", "VerdictTable"]
-
 GROUP_ROWS = 1 << 16
 GROUP_BYTES = 64 << 20
 """A row group ends at one of them: it is in memory until then."""

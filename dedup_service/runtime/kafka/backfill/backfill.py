@@ -52,8 +52,6 @@ from dedup_service.runtime.kafka.messages.log_record import log_messages
 from dedup_service.runtime.kafka.topics import OutputMode, Topics, require_log
 from dedup_service.runtime.readers.record import Mark
 
-__all__ = ["Appended", "Backfill", "BackfillItem", "BackfillOutputs", "BackfillTakenOverError", "FileChangedError"]
-
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _MINUTE_S = 60
 _MAX_BYTES = 32 << 20

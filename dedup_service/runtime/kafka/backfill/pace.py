@@ -24,8 +24,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["FIRST_WINDOW", "MAX_WINDOW", "MIN_WINDOW", "Pace"]
-
 MIN_WINDOW, FIRST_WINDOW, MAX_WINDOW = 64, 1_000, 30_000
 """Pages under way. 100,000 outcomes may wait in the deciding step, of which the crawl needs some."""
 

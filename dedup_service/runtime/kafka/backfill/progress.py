@@ -27,8 +27,6 @@ from dedup_service.runtime.kafka.messages.headers import offset_headers
 from dedup_service.runtime.kafka.state.step_offsets import StepOffsets
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["BackfillProgress", "BackfillRun", "BackfilledFile", "digest_of"]
-
 _STEP = "backfill"
 _VERSION = 1
 

@@ -24,8 +24,6 @@ from dedup_service.runtime.kafka.state.pending_outcomes import BACKFILLED
 from dedup_service.runtime.kafka.state.step_offsets import BACKFILL_DECIDED, DECIDE, StepOffsets
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["DecidedWatcher"]
-
 _LOG = logging.getLogger(__name__)
 
 _POLL_S = 0.1

@@ -23,16 +23,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, Backoff, permanent_error, transient_error
 
-__all__ = [
-    "Admin",
-    "OpenTransaction",
-    "TopicDescription",
-    "TopicPlan",
-    "administration",
-    "committed_offsets",
-    "leave_group",
-]
-
 _LOG = logging.getLogger(__name__)
 
 _LEADERS_TIMEOUT_S = 30.0

@@ -23,8 +23,6 @@ from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPart
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, ThrottledWarning, permanent_error
 
-__all__ = ["PAUSE_S", "POSITION_LOST", "AssignedConsumer"]
-
 T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)

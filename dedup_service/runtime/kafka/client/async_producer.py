@@ -35,8 +35,6 @@ from dedup_service.runtime.kafka.client.producers import (
 )
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, ThrottledWarning, permanent_error
 
-__all__ = ["AsyncProducer"]
-
 _LOG = logging.getLogger(__name__)
 
 _WEEK_MS = 7 * 24 * 3600 * 1000

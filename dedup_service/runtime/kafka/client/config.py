@@ -31,8 +31,6 @@ from dedup_service.runtime.kafka.client.errors import OptionError
 from dedup_service.runtime.kafka.client.properties import PropertiesError, parse
 from dedup_service.runtime.kafka.client.security import ALLOWED, check_security
 
-__all__ = ["ALIASES", "OURS", "TYPES", "Connection", "overridden", "read_properties"]
-
 TYPES: Mapping[str, type] = {
     "client_dns_lookup": str,
     "client_id": str,

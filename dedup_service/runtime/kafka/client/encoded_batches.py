@@ -28,8 +28,6 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.producers import Message, partition_for
 
-__all__ = ["EncodedBatch", "encode_record", "hand_over", "places"]
-
 # ruff: noqa: SLF001 - see above
 
 _NO_BYTES = b"\x01"  # the length -1

@@ -9,18 +9,6 @@ from typing import ClassVar
 
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 
-__all__ = [
-    "AppendLostError",
-    "BrokerError",
-    "InstanceInUseError",
-    "LogChangedError",
-    "NotAuthorisedError",
-    "OptionError",
-    "RecordTooLargeError",
-    "TransactionLostError",
-    "UnreachableError",
-]
-
 
 class BrokerError(TwinsieveError):
     """The brokers did not do what was requested. Try again, after a pause."""

@@ -56,8 +56,6 @@ from dedup_service.runtime.kafka.client.retry import (
     transient_error,
 )
 
-__all__ = ["GroupConsumer"]
-
 _LOG = logging.getLogger(__name__)
 
 _OFFSETS_TIMEOUT_S = 15.0

@@ -19,37 +19,6 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata, TopicPartition
 
-__all__ = [
-    "close_consumer",
-    "close_network",
-    "commit",
-    "commit_offsets",
-    "committed",
-    "discard",
-    "fetch_only_below",
-    "has_coordinator",
-    "has_failed",
-    "is_dead",
-    "is_fenced_member",
-    "is_joining",
-    "knows_topics",
-    "last_error",
-    "lost_positions",
-    "partitions_of",
-    "partitions_without_position",
-    "position",
-    "positions",
-    "positions_and_ends",
-    "refresh_metadata",
-    "refused_settings",
-    "release_paused_records",
-    "send_offsets",
-    "topic_id",
-    "wait_for_all",
-    "was_refused",
-    "write_marker",
-]
-
 # ruff: noqa: SLF001 - this module is the one that may
 
 

@@ -39,8 +39,6 @@ from dedup_service.runtime.kafka.client.producers import (
 )
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, permanent_error
 
-__all__ = ["LogAppender"]
-
 _PIECE_BYTES = 192 << 10
 """Of messages that are sent together, before compression: less than the library's batches, so one request has them."""
 

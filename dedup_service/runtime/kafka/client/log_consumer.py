@@ -26,8 +26,6 @@ from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPart
 from dedup_service.runtime.kafka.client.errors import LogChangedError, UnreachableError
 from dedup_service.runtime.kafka.client.retry import ThrottledWarning
 
-__all__ = ["LogConsumer", "PartitionReader", "Progress"]
-
 Progress = Callable[[int, int], None]
 """Progress callback: (done, total), in offsets of the log."""
 

@@ -26,8 +26,6 @@ from kafka import errors
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
 
-__all__ = ["EagerTransport", "Loop"]
-
 _RECEIVE_BYTES = 1 << 16
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 

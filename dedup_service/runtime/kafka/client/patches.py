@@ -60,8 +60,6 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.loop import EagerTransport, Loop
 from dedup_service.runtime.kafka.client.unpacking import BoundedBatch
 
-__all__ = ["ClosingManager", "PatchedKafkaClient", "check_client_release", "hide_secrets", "read_any_header"]
-
 TESTED = "3.0.12"
 
 _DIRECT = "direct://"

@@ -35,20 +35,6 @@ from dedup_service.runtime.kafka.client.retry import (
     transient_error,
 )
 
-__all__ = [
-    "COMMON",
-    "KeyPartitioner",
-    "Message",
-    "RetiredProducers",
-    "append",
-    "check_size",
-    "first_size_error",
-    "murmur2",
-    "partition_for",
-    "send",
-    "try_until_done",
-]
-
 _LOG = logging.getLogger(__name__)
 
 

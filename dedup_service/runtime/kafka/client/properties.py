@@ -22,8 +22,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["PropertiesError", "PropertyLine", "parse"]
-
 _BLANK = " \t\f"
 _ENDS = re.compile(r"\r\n|\r|\n")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)

@@ -19,18 +19,6 @@ from kafka import errors
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.runtime.kafka.client.errors import BrokerError, NotAuthorisedError
 
-__all__ = [
-    "FENCED",
-    "TOO_LARGE",
-    "TRANSIENT",
-    "Backoff",
-    "ThrottledWarning",
-    "pause_after",
-    "permanent_error",
-    "reasons",
-    "transient_error",
-]
-
 FENCED = (
     errors.ProducerFencedError,
     errors.InvalidProducerEpochError,

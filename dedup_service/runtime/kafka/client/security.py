@@ -16,8 +16,6 @@ from typing import Any
 
 from dedup_service.runtime.kafka.client.errors import OptionError
 
-__all__ = ["ALLOWED", "check_security"]
-
 ALLOWED: Mapping[str, tuple[str, ...]] = {
     "client_dns_lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
     "sasl_mechanism": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM", "OAUTHBEARER"),

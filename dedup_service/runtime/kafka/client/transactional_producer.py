@@ -48,8 +48,6 @@ from dedup_service.runtime.kafka.client.retry import (
     reasons,
 )
 
-__all__ = ["TransactionalProducer"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -31,8 +31,6 @@ from kafka.record.util import decode_varint
 
 from dedup_service.core.size_limits import HEADER_OBJECTS_BYTES, MAX_BATCH_BYTES, UNREADABLE_HEADER
 
-__all__ = ["BoundedBatch", "limit_poll"]
-
 _MAX_POLL_BYTES = 32 << 20  # what either step of the service holds
 _MAX_HEADERS = 200_000
 """Headers of a record that are read: 30 MiB of objects. One of two bytes takes 72 in memory, and zeros pack well."""

@@ -25,8 +25,6 @@ from dedup_service.runtime.kafka.control.operator_records import (
 from dedup_service.runtime.kafka.state.mounted_bases import offered_bases
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
 
-__all__ = ["begin_with_bases"]
-
 
 def begin_with_bases(
     connection: Connection,

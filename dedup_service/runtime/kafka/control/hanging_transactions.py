@@ -36,17 +36,6 @@ from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.topics.plan import Topics
 
-__all__ = [
-    "HangingTransaction",
-    "TransactionHistory",
-    "TransactionOutcome",
-    "TransactionRecord",
-    "TransactionState",
-    "decode",
-    "find_hanging",
-    "repair",
-]
-
 TRANSACTION_LOG, GROUP_OFFSETS = "__transaction_state", "__consumer_offsets"
 
 _FETCH_BYTES = 8 << 20

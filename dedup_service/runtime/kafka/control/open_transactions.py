@@ -13,8 +13,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.status import BlockingTransaction
 from dedup_service.runtime.kafka.topics.plan import Topics
 
-__all__ = ["blocking_transactions"]
-
 _UNKNOWN = "unknown"
 
 

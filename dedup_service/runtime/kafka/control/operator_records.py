@@ -52,31 +52,6 @@ from dedup_service.runtime.kafka.state.mounted_bases import BaseOffer
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
 from dedup_service.runtime.kafka.topics import OutputMode, Topics, describe, require_log
 
-__all__ = [
-    "ForeignLogError",
-    "LogBinding",
-    "PolicyDiffersError",
-    "PolicyInForce",
-    "PolicyOvertakenError",
-    "RequestedPolicy",
-    "add_records",
-    "append_policy",
-    "begin_layout",
-    "begun_with",
-    "binding_of",
-    "change_policy",
-    "check_policy",
-    "correction_of",
-    "corrections_in",
-    "first_policy",
-    "policy_after",
-    "policy_in_force",
-    "require_begun",
-    "require_group",
-    "require_same_pages",
-    "require_whole",
-]
-
 _ANSWER_S = 60.0
 """How long a policy that was appended may lie behind open transactions; those of services end within 10 s."""
 

@@ -43,17 +43,6 @@ from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
-__all__ = [
-    "LeftOut",
-    "PageRefetcher",
-    "ReplayOptions",
-    "ReplaySink",
-    "Replayed",
-    "VerdictLines",
-    "prepared_again",
-    "replayed_log",
-]
-
 BATCH_RECORDS = 500
 BATCH_BYTES = 8 << 20
 

@@ -41,8 +41,6 @@ from dedup_service.runtime.kafka.state.step_offsets import (
 from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, outputs_of
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["NewSequences", "ReplayInterruptedError", "ReplayTopics", "require_empty"]
-
 TRANSACTION_BYTES = 8 << 20
 
 

@@ -18,8 +18,6 @@ from dedup_service.runtime.explain.journal_pages import JournalPages
 from dedup_service.runtime.explain.page_source import KnownPage
 from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 
-__all__ = ["BasePages", "live_entry"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BasePages:

@@ -30,8 +30,6 @@ from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.page_reader import PageReader
 
-__all__ = ["LivePages", "LogCorrections", "RecentDecisions"]
-
 MAX_RECENT = 100_000
 """Pages that are remembered by URL: 20 MB."""
 

@@ -19,8 +19,6 @@ from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, nu
 from dedup_service.runtime.kafka.state.temporary_replica import TemporaryReplica, temporary_replica
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["spool_log", "spool_messages"]
-
 
 def spool_log(
     connection: Connection, topics: Topics, spool: GroupSpool, progress: Progress, bases: Mapping[str, str]

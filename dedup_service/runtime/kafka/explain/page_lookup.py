@@ -36,8 +36,6 @@ from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.page_reader import PageReader
 from dedup_service.runtime.workers.preparation import UNJUDGED, BadRecord
 
-__all__ = ["LoggedPages", "PageTextLookup", "PastVerdicts", "known_page"]
-
 TEXT_TIMEOUT_S = 10.0
 PAGE_FETCH_BYTES = 256 << 10
 """More is fetched only where one batch is larger; the records after the one requested are not needed."""

@@ -34,8 +34,6 @@ from dedup_service.runtime.kafka.state.temporary_replica import TemporaryReplica
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.page_reader import PageReader
 
-__all__ = ["ReplayedLog"]
-
 
 class ReplayedLog:
     """The log up to its current end.

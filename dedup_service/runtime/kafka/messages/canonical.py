@@ -15,8 +15,6 @@ from dedup_service.runtime.groups.group_values import canonical_value
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.headers import CANONICAL_TYPE, event_headers
 
-__all__ = ["LOG_POSITION", "canonical_message", "position_in"]
-
 LOG_POSITION = "twinsieve.log_position"
 """Header: an offset of the log, below which all is done; behind it, after a slash, the last group that a change of the
 policy has reached."""

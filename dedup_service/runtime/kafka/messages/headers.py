@@ -23,21 +23,6 @@ from collections.abc import Iterable, Sequence
 from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.core.size_limits import UNREADABLE_HEADER, Header
 
-__all__ = [
-    "STATS_KEY",
-    "Headers",
-    "batch_headers",
-    "event_headers",
-    "log_headers",
-    "offset_headers",
-    "page_headers",
-    "page_key",
-    "passed_on",
-    "source_in",
-    "stats_headers",
-    "verdict_headers",
-]
-
 PAGE_TYPE = "twinsieve.page.v1"
 LOG_TYPE = "twinsieve.log.v1"
 BATCH_TYPE = "twinsieve.log.pages.v1"

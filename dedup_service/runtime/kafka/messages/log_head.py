@@ -10,8 +10,6 @@ from dedup_service.core.log_records import LayoutRecord, PolicyRecord, first_off
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.kafka.messages.log_record import decode
 
-__all__ = ["LogHead", "number_log", "read_head"]
-
 
 class _Log(Protocol):
     @property

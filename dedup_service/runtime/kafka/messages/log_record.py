@@ -68,29 +68,6 @@ from dedup_service.runtime.kafka.messages.page_batch import (
     size_of,
 )
 
-__all__ = [
-    "MAX_EXPIRED",
-    "MESSAGES_AT_ONCE",
-    "AnyLine",
-    "BackfillLine",
-    "BaseLine",
-    "BasedPolicyLine",
-    "CorrectionLine",
-    "LogLine",
-    "PageLine",
-    "PolicyLine",
-    "RejectedLine",
-    "RetractionLine",
-    "TimeLine",
-    "decode",
-    "encode",
-    "log_message",
-    "log_messages",
-    "log_parts",
-    "numbered",
-    "records_in",
-]
-
 _EARLIER = 2
 """The version whose logs can still be replayed."""
 

@@ -42,18 +42,6 @@ from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, names_in_json, page_in_json, text_page_in_json
 from dedup_service.runtime.readers.record import Extract, Mark
 
-__all__ = [
-    "CUT_BYTES",
-    "CUT_KEY_BYTES",
-    "Consumed",
-    "DeadLetter",
-    "PageMessage",
-    "dead_letter",
-    "record_size",
-    "refuse_long_names",
-    "size_problem",
-]
-
 CUT_BYTES = 1 << 20
 """Size of the beginning that is kept of a value over its limit."""
 

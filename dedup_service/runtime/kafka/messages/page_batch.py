@@ -34,20 +34,6 @@ from dedup_service.core.record_columns import (
 )
 from dedup_service.core.text.encoding import without_surrogates
 
-__all__ = [
-    "MAX_KEYS_BYTES",
-    "MAX_PROBLEM_CHARS",
-    "MAX_TITLE_CHARS",
-    "VERSION",
-    "BatchColumns",
-    "InputRecord",
-    "decode_batch",
-    "decode_columns",
-    "encode_batch",
-    "is_batch",
-    "size_of",
-]
-
 VERSION = 3
 
 MAX_TITLE_CHARS = 300

@@ -21,16 +21,6 @@ from dedup_service.core.shards.answers import NEAR, OLDEST, BatchAnswer, Message
 from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
 from dedup_service.core.shards.shard import ShardNumber
 
-__all__ = [
-    "MAX_PART_BYTES",
-    "AnswerPart",
-    "answer_parts",
-    "decode_answer",
-    "decode_answer_part",
-    "decode_outcome",
-    "encode_outcome",
-]
-
 _VERSION = 1
 
 MAX_PART_BYTES = 448 << 10

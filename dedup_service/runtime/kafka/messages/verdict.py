@@ -20,8 +20,6 @@ from dedup_service.core.log_records import Source
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.verdict_json import verdict_dict
 
-__all__ = ["Stats", "read_stats", "read_verdict", "stats_value", "verdict_value"]
-
 
 class _VerdictLine(msgspec.Struct):
     """Fields of a verdict's message."""

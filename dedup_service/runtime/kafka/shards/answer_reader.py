@@ -26,8 +26,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.messages.shard_messages import AnswerPart, decode_answer, decode_answer_part
 
-__all__ = ["AnswerReader"]
-
 _LOG = logging.getLogger(__name__)
 
 _FETCH_BYTES = 8 << 20

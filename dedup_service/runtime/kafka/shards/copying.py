@@ -47,8 +47,6 @@ from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_entries import StoredEntries
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["CopiedShard", "copy_shard"]
-
 _COPYING = "copying"
 _LEFT_BY_LOCKS = frozenset({"lock", "holder", "instance", "lost+found"})
 """What a folder may have that is empty otherwise: `LocalState.open` makes some, and a file system the last."""

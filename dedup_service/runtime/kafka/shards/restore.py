@@ -29,8 +29,6 @@ from dedup_service.runtime.kafka.state.restore import RestoredReplica, page_name
 from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["RestoredResolver", "answered_to", "restore_resolver", "restore_shard"]
-
 _FETCH_BYTES = 1 << 20
 _ANSWER_S = 30.0
 _TAIL_RECORDS = 256

@@ -21,8 +21,6 @@ from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.page_store import PageStore
 
-__all__ = ["ShardBases"]
-
 _PIECE_ROWS = 1 << 13
 """Rows that are copied at a time: some 4 MB of evidence."""
 

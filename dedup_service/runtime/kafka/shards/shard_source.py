@@ -37,8 +37,6 @@ from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manife
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import row_files
 
-__all__ = ["Report", "ShardSource", "open_source"]
-
 Report = Callable[[str, int, int], None]
 """Progress: (stage, done, total); total 0 if it is unknown."""
 

@@ -35,8 +35,6 @@ from dedup_service.runtime.kafka.state.shard_state import ShardReplica
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["SHARD", "RestoredShard", "ShardStep"]
-
 _LOG = logging.getLogger(__name__)
 
 SHARD = "shard"

@@ -27,8 +27,6 @@ from dedup_service.runtime.kafka.messages.log_record import log_parts
 from dedup_service.runtime.kafka.messages.shard_messages import encode_outcome
 from dedup_service.runtime.kafka.shards.answer_reader import AnswerReader
 
-__all__ = ["WARN_AFTER_S", "ShardedLog"]
-
 _LOG = logging.getLogger(__name__)
 
 _READ_AHEAD = 64

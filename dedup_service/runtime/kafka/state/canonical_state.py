@@ -33,8 +33,6 @@ from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.kafka.state.restore import LogSource, page_name_reader, refuse_part, usable_snapshot
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["CANONICAL_PAGES", "CANONICAL_TABLE", "RestoredGroups", "restore_groups", "written_position"]
-
 _LOG = logging.getLogger(__name__)
 
 CANONICAL_PAGES, CANONICAL_TABLE = "canonical-pages", "canonical.sqlite"

@@ -19,15 +19,6 @@ from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
 
-__all__ = [
-    "DECIDING_STATE_VERSION",
-    "DecidingState",
-    "UnreadableDecidingStateError",
-    "decode_deciding_state",
-    "encode_deciding_state",
-    "pending_outcomes_of",
-]
-
 DECIDING_STATE_VERSION = 5
 
 

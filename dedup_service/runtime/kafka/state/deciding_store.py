@@ -60,8 +60,6 @@ from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, StoreSize
 from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "FirstPages", "Snapshotted", "StoredSnapshot", "tail_of"]
-
 _LOG = logging.getLogger(__name__)
 
 SNAPSHOT_EVERY = 100_000

@@ -25,8 +25,6 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.manifest import sync_directory
 from dedup_service.runtime.store.stored_entries import Report
 
-__all__ = ["NAMES_FILE", "PAGES_FOLDER", "LocalState"]
-
 _LOG = logging.getLogger(__name__)
 
 NAMES_FILE = "names.sqlite"

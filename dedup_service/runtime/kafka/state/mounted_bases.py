@@ -39,18 +39,6 @@ from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_mani
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.whole_file import read_extra
 
-__all__ = [
-    "BASES_FOLDER",
-    "BASE_OPTION",
-    "BaseOffer",
-    "BaseUnusableError",
-    "GivenBases",
-    "MountedBases",
-    "given_by",
-    "offered_bases",
-    "require_bases",
-]
-
 BASE_OPTION = "--base"
 
 BASES_FOLDER = "bases"

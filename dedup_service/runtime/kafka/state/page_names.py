@@ -23,8 +23,6 @@ from typing import NoReturn
 
 from dedup_service.runtime.embedded.database import insert_rows
 
-__all__ = ["PageNameFile", "PageNameReader", "PageNameStore", "temporary_page_names"]
-
 _LOG = logging.getLogger(__name__)
 
 PageNameReader = Callable[[int], Mapping[int, tuple[str, str]]]

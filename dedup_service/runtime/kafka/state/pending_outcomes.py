@@ -19,8 +19,6 @@ from dedup_service.core.record_columns import RecordColumns
 from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 
-__all__ = ["BACKFILLED", "PendingOutcome", "PendingOutcomes"]
-
 BACKFILLED = ("backfill:", 0)
 """Topic and partition of the outcomes of pages of files; no topic of Kafka has a colon in its name."""
 

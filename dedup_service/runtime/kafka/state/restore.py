@@ -29,8 +29,6 @@ from dedup_service.runtime.kafka.state.page_names import PageNameReader
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 
-__all__ = ["LogSource", "RestoredReplica", "page_name_reader", "restore", "usable_snapshot"]
-
 _STEP_RECORDS = 500  # as often as while the log is followed
 _WAIT_S = 0.5
 _LAST_WAIT_S = 5.0

@@ -18,8 +18,6 @@ from dedup_service.core.shards.outcomes import MessageOutcome
 from dedup_service.core.shards.shard import Shard, ShardNumber, ShardState, UndecidedMessage
 from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome, encode_outcome
 
-__all__ = ["ShardReplica", "number_in", "replica_state", "shard_state"]
-
 
 class _Undecided(msgspec.Struct, array_like=True):
     """See `UndecidedMessage`. rows: ROW[n]. outcome: as in `outcomes`, nil if it is not known."""

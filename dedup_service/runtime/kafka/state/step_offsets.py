@@ -33,18 +33,6 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.headers import offset_headers
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = [
-    "BACKFILL_DECIDED",
-    "DECIDE",
-    "FINGERPRINT",
-    "Begins",
-    "ReplayMark",
-    "StepOffsets",
-    "replay_message",
-    "require_finished",
-    "step_messages",
-]
-
 _LOG = logging.getLogger(__name__)
 
 FINGERPRINT, DECIDE = "fingerprint", "decide"

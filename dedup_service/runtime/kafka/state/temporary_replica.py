@@ -25,8 +25,6 @@ from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.restore import LogSource
 
-__all__ = ["TemporaryReplica", "temporary_replica"]
-
 _STEP_RECORDS = 500
 
 

@@ -16,8 +16,6 @@ from dedup_service.core.log_records import LogRecord, PageRecord, Policy, Policy
 from dedup_service.core.page import Page
 from dedup_service.runtime.kafka.messages.log_record import log_messages, log_parts
 
-__all__ = ["load_kernels"]
-
 _BATCHES = (1, 1, 2, 5, 12, 30, 120, 1, 5, 12)
 """Pages that are decided at a time: few and many, into an empty index and into one with pages."""
 

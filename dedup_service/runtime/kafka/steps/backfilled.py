@@ -17,8 +17,6 @@ from dedup_service.core.record_columns import LogPart, RecordColumns
 from dedup_service.runtime.kafka.state.pending_outcomes import BACKFILLED, PendingOutcomes
 from dedup_service.runtime.kafka.steps.page_buffer import Ready
 
-__all__ = ["BackfilledPages"]
-
 
 class BackfilledPages:
     """What is to be written for the pages of files that a replica has applied."""

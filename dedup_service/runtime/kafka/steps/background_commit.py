@@ -12,8 +12,6 @@ a commit does not keep the process from ending.
 import threading
 from collections.abc import Callable
 
-__all__ = ["BackgroundCommit"]
-
 
 class BackgroundCommit:
     """Runs an action in a thread, and gives its result to the thread that started it."""

@@ -45,8 +45,6 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.steps.canonical_policies import CanonicalPolicies
 
-__all__ = ["CANONICAL", "CanonicalStep"]
-
 CANONICAL = "canonical"
 
 _CHANGES_AT_ONCE = 4096

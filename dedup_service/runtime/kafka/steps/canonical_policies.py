@@ -17,8 +17,6 @@ from dedup_service.runtime.events import Observer, ProblemEvent
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, log_parts
 
-__all__ = ["CanonicalPolicies"]
-
 _MAX_SHOWN = 100
 """Characters of a policy that is not known."""
 

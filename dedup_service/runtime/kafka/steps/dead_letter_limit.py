@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 
-__all__ = ["Problems", "RejectionLimit", "RejectionRateError", "RejectionTracker"]
-
 Problems = Iterable[str | None]
 """For each record in order: where it is and why it was rejected, or None for a page."""
 

@@ -70,8 +70,6 @@ from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 
-__all__ = ["DecideSettings", "DecideStep"]
-
 _FETCH_MAX_WAIT_S = 0.06
 """How long a broker may wait for a full fetch of `pages`. It delays no page: the outcome takes longer."""
 

@@ -58,8 +58,6 @@ from dedup_service.runtime.kafka.steps.in_flight import Chunk, InFlight, InFligh
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer
 
-__all__ = ["FingerprintSettings", "FingerprintStep"]
-
 _FETCH_MAX_WAIT_S = 0.025
 """How long a broker may wait for a full fetch of `pages`; a page takes at least 0.1 s end to end."""
 

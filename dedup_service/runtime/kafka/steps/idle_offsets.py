@@ -14,8 +14,6 @@ from collections.abc import Callable, Collection, Mapping
 
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 
-__all__ = ["IDLE_COMMIT_S", "IdleOffsets"]
-
 IDLE_COMMIT_S = 5.0
 """A crawler that publishes in transactions and pauses costs one commit of the step in so many seconds."""
 

@@ -22,8 +22,6 @@ from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPart
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.workers.preparation import Answer
 
-__all__ = ["Chunk", "InFlight", "InFlightLimits", "Submit"]
-
 _SMALL_CHUNKS = 8
 
 Submit = Callable[[Sequence[PageMessage]], "Future[list[Answer]]"]

@@ -28,8 +28,6 @@ from dedup_service.runtime.kafka.messages.page import record_size
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 from dedup_service.runtime.kafka.steps.page_buffer import OVERHEAD_BYTES, PASSED_OVER, Ready
 
-__all__ = ["NeededPages"]
-
 
 @dataclass(slots=True)
 class _Place:

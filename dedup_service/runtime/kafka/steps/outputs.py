@@ -29,8 +29,6 @@ from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES, 
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["STORED_KINDS", "Form", "lost_output", "outputs_of", "verdict_output"]
-
 STORED_KINDS = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
 """Verdicts whose pages go to `pages.unique`, from which a store is fed.
 

@@ -19,8 +19,6 @@ from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.messages.page import record_size
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 
-__all__ = ["PASSED_OVER", "PageBuffer", "Ready"]
-
 OVERHEAD_BYTES = 600
 """Memory of a record beside its value, key and headers: objects of the client, queue."""
 

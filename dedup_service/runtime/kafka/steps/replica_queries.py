@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
 
-__all__ = ["QueryTimeoutError", "ReplicaQueries"]
-
 T = TypeVar("T")
 
 TIMEOUT_S = 10.0

@@ -16,17 +16,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.topics.plan import OutputMode, Topics, least_message_bytes
 
-__all__ = [
-    "CHECKED_SETTINGS",
-    "TopicProblem",
-    "check",
-    "describe",
-    "problems_of",
-    "require_canonical",
-    "require_log",
-    "require_shards",
-]
-
 CHECKED_SETTINGS = (
     "cleanup.policy",
     "retention.ms",

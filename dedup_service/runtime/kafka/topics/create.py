@@ -10,8 +10,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics.check import CHECKED_SETTINGS
 from dedup_service.runtime.kafka.topics.plan import Layout, Topics, plan_for
 
-__all__ = ["TopicCreation", "create", "remove"]
-
 
 @dataclass(frozen=True, slots=True)
 class TopicCreation:

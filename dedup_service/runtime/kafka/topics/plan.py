@@ -21,8 +21,6 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import EVENT_MESSAGE_BYTES, PAGE_MESSAGE_BYTES
 from dedup_service.runtime.kafka.client.admin import TopicPlan
 
-__all__ = ["Layout", "OutputMode", "Topics", "least_message_bytes", "plan_for"]
-
 DAY_MS = 86_400_000
 FOREVER = -1
 

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from crawler.demo.page import DemoPage
-
-__all__ = ["DemoServer", "serve"]
+from twinsieve_crawler.demo.page import DemoPage
 
 PRIVATE = "/private/login"
 

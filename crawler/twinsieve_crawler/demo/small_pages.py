@@ -7,12 +7,10 @@ import json
 from collections.abc import Iterable
 from importlib.resources import files
 
-from crawler.demo.articles import Article
-from crawler.demo.page import DemoPage, content_type
-from crawler.demo.templates import FRAMES, article_page
-from crawler.demo.truth import Relation, Truth
-
-__all__ = ["small_pages"]
+from twinsieve_crawler.demo.articles import Article
+from twinsieve_crawler.demo.page import DemoPage, content_type
+from twinsieve_crawler.demo.templates import FRAMES, article_page
+from twinsieve_crawler.demo.truth import Relation, Truth
 
 LIVE = "/daily/live/storm.html"
 FIRST_ENTRIES = 3
@@ -25,7 +23,7 @@ HOME = (
 
 def small_pages(sites: Iterable[str]) -> list[DemoPage]:
     """Return the home page, which links to `sites`, and the other small pages."""
-    texts = json.loads((files("crawler.demo") / "small_pages.json").read_text("utf-8"))
+    texts = json.loads((files("twinsieve_crawler.demo") / "small_pages.json").read_text("utf-8"))
     return [
         _home(sites),
         _live(texts["live"]),

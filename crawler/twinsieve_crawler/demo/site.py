@@ -9,16 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from crawler.demo.articles import Article, load_articles
-from crawler.demo.edits import apply_edits
-from crawler.demo.page import DemoPage, content_type
-from crawler.demo.plan import MOBILE, PRINTED, REPOSTS, SAME_EVENT
-from crawler.demo.series import series_articles
-from crawler.demo.small_pages import small_pages
-from crawler.demo.templates import Link, article_page, list_page
-from crawler.demo.truth import Relation, Truth
-
-__all__ = ["build_site"]
+from twinsieve_crawler.demo.articles import Article, load_articles
+from twinsieve_crawler.demo.edits import apply_edits
+from twinsieve_crawler.demo.page import DemoPage, content_type
+from twinsieve_crawler.demo.plan import MOBILE, PRINTED, REPOSTS, SAME_EVENT
+from twinsieve_crawler.demo.series import series_articles
+from twinsieve_crawler.demo.small_pages import small_pages
+from twinsieve_crawler.demo.templates import Link, article_page, list_page
+from twinsieve_crawler.demo.truth import Relation, Truth
 
 HOME_SITE = {"zh": "daily", "en": "courier"}
 SECTIONS = {

@@ -8,9 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from crawler.demo.articles import Article
-
-__all__ = ["series_articles"]
+from twinsieve_crawler.demo.articles import Article
 
 
 def _weather(number: int, day: dict[str, Any]) -> Article:
@@ -61,7 +59,7 @@ def _market(number: int, day: dict[str, Any]) -> Article:
 @cache
 def series_articles() -> tuple[Article, ...]:
     """Return all pages of both series, weather first, oldest first."""
-    days = json.loads((files("crawler.demo") / "series.json").read_text("utf-8"))
+    days = json.loads((files("twinsieve_crawler.demo") / "series.json").read_text("utf-8"))
     weather = [_weather(number, day) for number, day in enumerate(days["weather"], start=1)]
     market = [_market(number, day) for number, day in enumerate(days["market"], start=1)]
     return (*weather, *market)

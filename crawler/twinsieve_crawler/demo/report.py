@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from crawler.demo.page import DemoPage
-from crawler.demo.truth import Agreement, Relation, judge
-
-__all__ = ["ComparedPage", "agrees", "compare", "counts", "print_rows"]
+from twinsieve_crawler.demo.page import DemoPage
+from twinsieve_crawler.demo.truth import Agreement, Relation, judge
 
 
 @dataclass(frozen=True, slots=True)

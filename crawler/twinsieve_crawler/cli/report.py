@@ -8,8 +8,6 @@ import msgspec
 
 from dedup_service.core.verdict import VerdictKind
 
-__all__ = ["PUBLISHING_STEPS", "STEPS", "print_report", "published_of", "summary_of"]
-
 STEPS = ("queue", "preparation", "decision")
 """What a page waits for: a free slot, a worker (extraction, segmentation, fingerprint), its verdict."""
 

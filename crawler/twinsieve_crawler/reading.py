@@ -15,8 +15,6 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 
 from dedup_service.core.text.encoding import decode_html
 
-__all__ = ["Reading", "read_page"]
-
 SKIPPED_ENDINGS = tuple(f".{extension}" for extension in IGNORED_EXTENSIONS)
 NOT_TEXT = ("script", "style", "noscript", "template", "svg")
 

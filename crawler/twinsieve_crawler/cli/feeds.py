@@ -5,8 +5,6 @@ from typing import Any
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["feeds"]
-
 FORMATS = {
     ".jsonl": "jsonlines",
     ".jl": "jsonlines",

@@ -5,8 +5,8 @@ with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
 """
 
 BOT_NAME = "twinsieve"
-SPIDER_MODULES = ["crawler.spiders"]
-NEWSPIDER_MODULE = "crawler.spiders"
+SPIDER_MODULES = ["twinsieve_crawler.spiders"]
+NEWSPIDER_MODULE = "twinsieve_crawler.spiders"
 
 ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
 TWINSIEVE_KEEP_PAGE = True  # items are made from the page that the filter extracted

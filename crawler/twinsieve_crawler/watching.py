@@ -16,8 +16,6 @@ from scrapy.exceptions import DontCloseSpider
 
 from dedup_service.scrapy import page_judged
 
-__all__ = ["Connect", "Stay", "progress", "verdict_lines"]
-
 Connect = Callable[[Crawler], None]
 
 

@@ -16,11 +16,9 @@ from typing import Any
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.settings import Settings
 
-from crawler.spiders.site import SiteSpider
-from crawler.watching import Connect
 from dedup_service.interfaces.cli.support.stop_signals import CODES, kill_at_second
-
-__all__ = ["CrawlOutcome", "project_settings", "run_site"]
+from twinsieve_crawler.spiders.site import SiteSpider
+from twinsieve_crawler.watching import Connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class _Process(AsyncCrawlerProcess):
 def project_settings(overrides: Mapping[str, Any]) -> Settings:
     """Return the project's settings, with `overrides` at the priority of the command line."""
     settings = Settings()
-    settings.setmodule(import_module("crawler.settings"), priority="project")
+    settings.setmodule(import_module("twinsieve_crawler.settings"), priority="project")
     settings.setdict(dict(overrides), priority="cmdline")
     return settings
 

@@ -7,8 +7,6 @@ visited first. A page with half of a story is `PARTLY` a copy: either verdict is
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Agreement", "Relation", "Truth", "judge"]
-
 
 class Relation(StrEnum):
     """How a page relates to its family."""

@@ -10,10 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 
 from scrapy.http import Response
 
-from crawler.reading import Reading, read_page
 from dedup_service.runtime.workers.worker_process import behave_as_worker, worker_context
-
-__all__ = ["Reader"]
+from twinsieve_crawler.reading import Reading, read_page
 
 
 class Reader:

@@ -10,9 +10,7 @@ from functools import lru_cache, reduce
 
 from opencc import OpenCC
 
-from crawler.demo.articles import Article
-
-__all__ = ["EDITS", "Edit", "apply_edits"]
+from twinsieve_crawler.demo.articles import Article
 
 Edit = Callable[[Article], Article]
 

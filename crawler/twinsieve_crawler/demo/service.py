@@ -15,8 +15,6 @@ from dedup_service.core.errors import StateError
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 
-__all__ = ["DemoService", "verdicts_of"]
-
 STOP_TIMEOUT_S = 20
 VERDICT_TIMEOUT_S = 120.0
 """Time without a new verdict; a service needs some seconds to start, and a few for its first transactions."""

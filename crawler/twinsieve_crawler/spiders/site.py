@@ -1,7 +1,7 @@
 """The `site` spider: walks a site by links or sitemap, and yields an item for every kept page.
 
 How: the add-on extracts each page and gives its verdict; the spider makes an item of it. A worker process
-reads links (`crawler.reader`), so that the event loop parses no HTML. If the filter found no article, the
+reads links (`twinsieve_crawler.reader`), so that the event loop parses no HTML. If the filter found no article, the
 item has all text. If pages are published, every visit of a page yields an item, and one without an article
 has its HTML, so that the service gives the verdict that the filter would have given here.
 
@@ -23,15 +23,13 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 from scrapy.spiders import SitemapSpider
 
-from crawler.items import JudgedItem, PageItem, PublishedItem
-from crawler.reader import Reader
-from crawler.reading import Reading
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.text.encoding import decode_html
 from dedup_service.core.url import canonicalise
-
-__all__ = ["SiteSpider"]
+from twinsieve_crawler.items import JudgedItem, PageItem, PublishedItem
+from twinsieve_crawler.reader import Reader
+from twinsieve_crawler.reading import Reading
 
 LINKS_AT_ONCE = 16
 """Requests that are yielded in a row (about 0.3 ms each) before other tasks get a turn."""

@@ -5,8 +5,6 @@ from typing import Any, Self
 
 from dedup_service.core.page import Page
 
-__all__ = ["JudgedItem", "PageItem", "PublishedItem"]
-
 
 @dataclass(slots=True, kw_only=True)
 class PageItem:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crawler.cli.feeds import feeds
-from crawler.cli.report import print_report, published_of, summary_of
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
@@ -28,11 +26,11 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
+from twinsieve_crawler.cli.feeds import feeds
+from twinsieve_crawler.cli.report import print_report, published_of, summary_of
 
 if TYPE_CHECKING:
-    from crawler.running import CrawlOutcome
-
-__all__ = ["PUBLISHING", "crawl_command", "exit_code", "names_a_broker", "publishing"]
+    from twinsieve_crawler.running import CrawlOutcome
 
 UNPUBLISHED = "twinsieve/unpublished_count"
 REASONS = {
@@ -148,9 +146,9 @@ def crawl_command(
 
     The summary goes to stderr. The first Ctrl-C finishes the pages in flight; the second stops at once.
     """
-    from crawler.running import project_settings, run_site
-    from crawler.watching import progress, verdict_lines
     from dedup_service.runtime.readers.packed import created
+    from twinsieve_crawler.running import project_settings, run_site
+    from twinsieve_crawler.watching import progress, verdict_lines
 
     publishes = names_a_broker(broker)
     if publishes:

@@ -6,8 +6,6 @@ Invariant: nothing is generated here; the original pages have the text of the fi
 from dataclasses import dataclass
 from importlib.resources import files
 
-__all__ = ["Article", "load_articles"]
-
 
 @dataclass(frozen=True, slots=True)
 class Article:
@@ -47,6 +45,6 @@ def parse_article(name: str, content: str) -> Article:
 
 def load_articles() -> dict[str, Article]:
     """Return every story by name, in alphabetical order."""
-    folder = files("crawler.demo") / "articles"
+    folder = files("twinsieve_crawler.demo") / "articles"
     texts = sorted((item.name, item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".txt"))
     return {name[:-4]: parse_article(name[:-4], content) for name, content in texts}

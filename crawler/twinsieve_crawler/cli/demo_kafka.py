@@ -10,12 +10,10 @@ from typing import Any
 import click
 import msgspec
 
-from crawler.cli.crawl import exit_code, publishing
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.options import connection_from, topics_from
-
-__all__ = ["Answers", "ask_the_service"]
+from twinsieve_crawler.cli.crawl import exit_code, publishing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +27,9 @@ class Answers:
 
 def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], broker: Mapping[str, Any]) -> Answers:
     """Create topics, start a service, crawl from `starts`, publish, and wait for a verdict on every page."""
-    from crawler.demo.service import DemoService, verdicts_of
-    from crawler.running import project_settings, run_site
     from dedup_service.runtime.kafka.topics import Layout, create
+    from twinsieve_crawler.demo.service import DemoService, verdicts_of
+    from twinsieve_crawler.running import project_settings, run_site
 
     broker = {**broker, "prefix": broker["prefix"] or f"demo-{uuid.uuid4().hex[:8]}."}
     connection, topics = connection_from(broker), topics_from(broker)

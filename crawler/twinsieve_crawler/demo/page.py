@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from crawler.demo.templates import FRAMES
-from crawler.demo.truth import Truth
-
-__all__ = ["DemoPage", "content_type"]
+from twinsieve_crawler.demo.templates import FRAMES
+from twinsieve_crawler.demo.truth import Truth
 
 
 @dataclass(frozen=True, slots=True)

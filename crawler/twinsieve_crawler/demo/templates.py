@@ -11,9 +11,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from crawler.demo.articles import Article
-
-__all__ = ["FRAMES", "Frame", "Link", "article_page", "list_page"]
+from twinsieve_crawler.demo.articles import Article
 
 Link = tuple[str, str]
 
@@ -56,7 +54,7 @@ FRAMES = {
 
 @cache
 def _template(name: str) -> Template:
-    return Template((files("crawler.demo") / "frames" / f"{name}.html").read_text("utf-8"))
+    return Template((files("twinsieve_crawler.demo") / "frames" / f"{name}.html").read_text("utf-8"))
 
 
 def _body(article: Article) -> str:

@@ -16,16 +16,14 @@ from typing import Any
 import click
 import msgspec
 
-from crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
-from crawler.cli.demo_kafka import Answers, ask_the_service
-from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import with_options
-
-__all__ = ["demo_command"]
+from twinsieve_crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
+from twinsieve_crawler.cli.demo_kafka import Answers, ask_the_service
+from twinsieve_crawler.cli.feeds import feeds
 
 FAST = {
     "AUTOTHROTTLE_ENABLED": False,
@@ -74,8 +72,8 @@ def demo_command(
     With --bootstrap, the pages are published to new topics, and a service that is started for the demo
     decides. With --dashboard, the dashboard stays open after the crawl, until Ctrl-C.
     """
-    from crawler.demo.server import serve
-    from crawler.demo.site import build_site
+    from twinsieve_crawler.demo.server import serve
+    from twinsieve_crawler.demo.site import build_site
 
     publishes = names_a_broker(broker)
     if publishes and dashboard is not None:
@@ -84,7 +82,7 @@ def demo_command(
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} already has a state, of a site at another port: name a new folder")
     if not serve_only:
-        import_module("crawler.running")  # fail here if Scrapy is missing
+        import_module("twinsieve_crawler.running")  # fail here if Scrapy is missing
     pages = build_site()
     with ExitStack() as stack:
         server = stack.enter_context(serve(pages, port=port))
@@ -115,8 +113,8 @@ def demo_command(
 
 def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapping[str, Any]) -> Answers:
     """Crawl from the URLs `starts`, separated by commas, and decide in this process."""
-    from crawler.running import project_settings, run_site
-    from crawler.watching import Stay, progress, verdict_lines
+    from twinsieve_crawler.running import project_settings, run_site
+    from twinsieve_crawler.watching import Stay, progress, verdict_lines
 
     feed = feeds(str(folder / "pages.jsonl"), resume=False)
     chosen = project_settings({**settings, "TWINSIEVE_STATE": str(folder / "state"), "FEEDS": feed})
@@ -134,7 +132,7 @@ def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapp
 
 def _report(answers: Answers, pages: Any, *, as_json: bool) -> bool:
     """Print the answers beside the truth; return whether they agree."""
-    from crawler.demo.report import agrees, compare, counts, print_rows
+    from twinsieve_crawler.demo.report import agrees, compare, counts, print_rows
 
     rows, seconds = compare(answers.verdicts, pages), answers.seconds
     right = agrees(rows, pages)

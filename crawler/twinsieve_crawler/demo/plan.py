@@ -3,8 +3,6 @@
 An entry of `REPOSTS` reads: this site publishes this story after these edits.
 """
 
-__all__ = ["MOBILE", "PRINTED", "REPOSTS", "SAME_EVENT", "Repost"]
-
 Repost = tuple[str, str, tuple[str, ...]]
 
 REPOSTS: tuple[Repost, ...] = (
