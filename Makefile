@@ -6,26 +6,27 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-# Fetches Java, Maven and the broker's jars if they are missing; fails with one line if it cannot.
-BROKER_READY = $(BIN)/python -m deploy.kafka.provision
-# Does the same for Chromium, Prometheus and promtool.
-PROGRAMS_READY = $(BIN)/python -m deploy.programs
+# Each says on one line what it installs or fetches, and does nothing if it is there; fails with one line if it cannot.
+BROKER_READY   = $(BIN)/python -m deploy.kafka.provision
+CHROMIUM_READY = $(BIN)/python -m deploy.programs chromium
+PROGRAMS_READY = $(BIN)/python -m deploy.programs chromium prometheus promtool
 # Builds Helm with Go. Without Go, one line says so, and the tests that need it are skipped.
-HELM_READY = $(BIN)/python -m deploy.helm.build
+HELM_READY     = $(BIN)/python -m deploy.helm.build
 # Makes the environment of pywb, which replays archives in a test; without it that test is skipped, but not in CI.
-PYWB_READY = $(BIN)/python -m deploy.pywb.environment
+PYWB_READY     = $(BIN)/python -m deploy.pywb.environment
+# Tests wait for brokers and processes, so that three workers keep two cores busy.
+PYTEST = $(BIN)/python -m pytest -q -n 3 --dist loadfile
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-core test-long fuzz broker check docs bench quality screenshots format lock clean
+.PHONY: help demo demo-kafka test test-all fuzz broker check docs bench quality screenshots format lock clean
 
 help:
 	@echo "make demo        crawl a small news site over HTTP and show which pages are duplicates"
 	@echo "make demo-kafka  the same through Apache Kafka: start a broker, a publishing crawl and the service"
-	@echo "make test        run all tests, including those with a real broker and browser; installs them if permitted"
-	@echo "make test-core   run the tests that need neither a broker nor a browser"
-	@echo "make test-long   run the tests that make test leaves out because they take long"
+	@echo "make test        run what a change must pass, with a real broker and browser; installs them if permitted"
+	@echo "make test-all    run all tests: the long ones too, and those with Helm, Prometheus and pywb"
 	@echo "make fuzz        give every parser of strangers' bytes many examples: make fuzz TWINSIEVE_FUZZ_EXAMPLES=100000"
 	@echo "make broker      start Apache Kafka and wait; Ctrl-C stops and removes it"
 	@echo "make check       check formatting, lint, types, import layers and the documentation"
@@ -46,18 +47,15 @@ demo-kafka: $(READY)
 
 test: $(READY)
 	@$(BROKER_READY)
+	@$(CHROMIUM_READY)
+	$(PYTEST) -m "not long"
+
+test-all: $(READY)
+	@$(BROKER_READY)
 	@$(PROGRAMS_READY)
 	-@$(HELM_READY)
 	-@$(PYWB_READY)
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not long"
-
-test-core: $(READY)
-	$(BIN)/python -m pytest -q -m "not broker and not programs and not long"
-
-test-long: $(READY)
-	@$(BROKER_READY)
-	@$(PROGRAMS_READY)
-	$(BIN)/python -m pytest -q -m long
+	$(PYTEST)
 
 # TWINSIEVE_FUZZ_EXAMPLES: examples of all parsers together.
 fuzz: export TWINSIEVE_FUZZ_EXAMPLES ?= 100000
@@ -87,7 +85,7 @@ quality: $(READY)
 	$(BIN)/python -m benchmarks.quality "$(DATA)" $(ARGS)
 
 screenshots: $(READY)
-	@$(PROGRAMS_READY)
+	@$(CHROMIUM_READY)
 	$(BIN)/python -m docs.screenshots
 
 format: $(READY)
@@ -112,8 +110,9 @@ $(READY): requirements.lock pyproject.toml
 	  echo "twinsieve needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." >&2; \
 	  echo "Choose another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Installing requirements.lock into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
 clean:

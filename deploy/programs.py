@@ -1,9 +1,10 @@
 """Find Chromium, Prometheus and promtool, and install them if they are missing.
 
-    python -m deploy.programs
+    python -m deploy.programs [chromium] [prometheus] [promtool]
 
-The tests of the dashboard run them. They come from the distribution's packages, if this user may install
-packages. If a program is still missing, one line says how to install it, and the exit code is 1.
+Without a name it means all of them; the tests of the dashboard and of the alerts run them. They come from the
+distribution's packages, if this user may install packages. If a program is still missing, one line says how to
+install it, and the exit code is 1.
 """
 
 import os
@@ -61,7 +62,7 @@ CHROMIUM = Program(
 _FEDORA = "Fedora: dnf install golang-github-prometheus; macOS: brew install prometheus"
 PROMETHEUS = Program(("prometheus",), "prometheus", "TWINSIEVE_PROMETHEUS", _FEDORA)
 PROMTOOL = Program(("promtool",), "prometheus", "TWINSIEVE_PROMTOOL", _FEDORA)
-PROGRAMS = (CHROMIUM, PROMETHEUS, PROMTOOL)
+PROGRAMS = {program.names[0]: program for program in (CHROMIUM, PROMETHEUS, PROMTOOL)}
 
 
 def provide(*programs: Program) -> list[Path]:
@@ -75,10 +76,13 @@ def provide(*programs: Program) -> list[Path]:
     return [program.find() for program in programs]
 
 
-def main() -> int:
-    """Run as a command; return the exit code."""
+def main(*names: str) -> int:
+    """Run as a command with names of programs; return the exit code."""
+    if unknown := set(names) - PROGRAMS.keys():
+        print(f"no such program: {', '.join(unknown)}; known are {', '.join(PROGRAMS)}", file=sys.stderr)  # noqa: T201
+        return 2
     try:
-        provide(*PROGRAMS)
+        provide(*(PROGRAMS[name] for name in names or PROGRAMS))
     except MissingProgramError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
@@ -86,4 +90,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.workermanage import WorkerController
 
 from tests.s3_server import running_s3
 
@@ -12,13 +13,13 @@ from tests.s3_server import running_s3
 settings.register_profile("twinsieve", deadline=None, max_examples=100)
 settings.load_profile("twinsieve")
 
+PEAKS_MB: dict[str, int] = {}
 BROKER_FIXTURES = frozenset({"broker", "topics", "own_cluster"})
-PROGRAM_FIXTURES = frozenset({"browser", "helm", "tools"})
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "broker: needs a Kafka broker; set on every test that uses its fixtures")
-    config.addinivalue_line("markers", "programs: needs Chromium, Prometheus or Helm; set on every test that uses them")
+    config.addinivalue_line("markers", "browser: needs Chromium; set on every test that uses its fixture")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not broker"` is evaluated
@@ -26,8 +27,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.broker)
-        if PROGRAM_FIXTURES.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.programs)
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+        if "helm" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have a worker of pytest-xdist tell its peak memory as it ends."""
+    output = getattr(session.config, "workeroutput", None)
+    status = Path("/proc/self/status")
+    if output is not None and status.exists():
+        (peak,) = (line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        output["peak_mb"] = int(peak) // 1024
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_testnodedown(node: WorkerController) -> None:
+    PEAKS_MB[node.gateway.id] = getattr(node, "workeroutput", {}).get("peak_mb", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if PEAKS_MB:
+        peaks = ", ".join(f"{name} {peak} MB" for name, peak in sorted(PEAKS_MB.items()))
+        terminalreporter.write_line(f"peak memory of the workers: {peaks}")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def _copy_dependencies(into: Path) -> None:
         *("-B", "-q", "-ntp", "-f", str(POM), "dependency:copy-dependencies"),
         *("-DincludeScope=runtime", f"-DoutputDirectory={into}"),
     ]
+    print("Fetching the broker's jars with Maven", file=sys.stderr, flush=True)  # noqa: T201
     environment = {**os.environ, "JAVA_HOME": str(java_home(find_java()))}
     try:
         done = subprocess.run(  # noqa: S603

@@ -41,6 +41,7 @@ def build(cache: Path = CACHE) -> Path:
     with FileLock(cache / "lock"):
         folder = _folder(cache)
         if not folder.exists():
+            print("Installing pywb into an environment of its own", file=sys.stderr, flush=True)  # noqa: T201
             unfinished = folder.with_suffix(".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
             _run([sys.executable, "-m", "venv", str(unfinished)])

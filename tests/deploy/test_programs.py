@@ -18,7 +18,7 @@ esac; done"""
 @pytest.fixture
 def path(tmp_path, monkeypatch) -> Path:
     """The only folder on PATH."""
-    for program in PROGRAMS:
+    for program in PROGRAMS.values():
         monkeypatch.delenv(program.variable, raising=False)
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -40,6 +40,15 @@ def test_a_missing_program_gives_one_line_of_instructions(path, capsys):
     assert "apt-get install chromium" in output
     assert CHROMIUM.variable in output
     assert output.count("\n") == 1
+
+
+def test_only_the_named_programs_are_wanted(path, capsys):
+    """Chromium alone is enough for `make test`; an unknown name is an error."""
+    executable(path / "chromium")
+    assert main("chromium") == 0
+    assert main("chromium", "promtool") == 1
+    assert main("firefox") == 2
+    assert "known are chromium, prometheus, promtool" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root installs packages without sudo")

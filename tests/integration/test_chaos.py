@@ -1,4 +1,4 @@
-"""Short rounds of chaos, and long ones in `make test-long`; `python -m tests.chaos` runs fifty.
+"""Short rounds of chaos, and long ones in `make test-all`; `python -m tests.chaos` runs fifty.
 
 It runs in a separate process, so that connections that the client library leaves open do not affect other
 tests.

@@ -1,6 +1,6 @@
 """A filter killed at random times and run again writes the output of one uninterrupted run.
 
-`make test` kills three times, `make test-long` as often as `TWINSIEVE_KILLS` says (default 12). If a run ends before
+`make test` kills three times, `make test-all` as often as `TWINSIEVE_KILLS` says (default 12). If a run ends before
 it is killed, its output is compared, and the next run gets a new state folder, so that kills hit states of every age.
 """
 

@@ -14,7 +14,7 @@ from deploy.pywb import environment
 from tests.crawler.running import json_lines
 from tests.interfaces.cli.test_revisits import COPY, PAGE, Capture, write
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SCRIPT = Path(environment.__file__).with_name("replay.py")
 CAPTURES = [

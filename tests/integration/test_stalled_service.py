@@ -87,6 +87,7 @@ def impatient_rules(folder: Path) -> Path:
     return copy
 
 
+@pytest.mark.long
 def test_a_stalled_service_is_seen(
     broker: Broker,
     topics: Topics,

@@ -14,7 +14,7 @@ from deploy.programs import PROMETHEUS, PROMTOOL, provide
 from tests.integration.dashboard.browsing import PATIENCE_S, Demo
 from tests.integration.scraping import RULES, Prometheus
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 DASHBOARD = Path(__file__).parents[3] / "deploy" / "grafana" / "dashboards" / "twinsieve.json"
 VARIABLES = {"$__rate_interval": "1m", "$job": ".*"}

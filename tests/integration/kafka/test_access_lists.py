@@ -122,7 +122,7 @@ REFUSALS = [
 
 
 ALWAYS = {f"GROUP {GROUP} READ", f"TRANSACTIONAL_ID {GROUP}. WRITE", "TOPIC verdicts WRITE"}
-"""One of each kind of resource in `make test`, all in `make test-long`: each starts a service, some seconds."""
+"""One of each kind of resource in `make test`, all in `make test-all`: each starts a service, some seconds."""
 
 
 def rows(rows: Iterable[tuple[str, ...]]) -> list[ParameterSet]:

@@ -1,6 +1,6 @@
 """A service that was killed at any instant of a snapshot or of a restore has the state of the log.
 
-`make test` kills 12 times, `make test-long` 200 times.
+`make test` kills 12 times, `make test-all` 200 times.
 """
 
 import os
