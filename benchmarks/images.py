@@ -51,7 +51,7 @@ def empty_tables() -> Tables:
     """Return the tables of a decider."""
     fields = {"url": "url_hash", "text": "text_hash", "body": "body_hash"}
     hashes = {name: HashColumn(HashRows(), field) for name, field in fields.items()}
-    return Tables(hashes, CellRows(), BlockIndex(3, rows=True))
+    return Tables(hashes, CellRows(), BlockIndex(3))
 
 
 def batches(first: int, rows: int, size: int) -> Iterator[EntryRows]:

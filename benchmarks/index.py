@@ -104,7 +104,7 @@ def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, 
 def warm_up() -> None:
     """Load or compile the kernels."""
     for radius, layout in ((3, "compact"), (3, "seed"), (7, "seed")):
-        index = BlockIndex(radius, layout=layout, rows=True, min_split=2)  # type: ignore[arg-type]
+        index = BlockIndex(radius, layout=layout, min_split=2)  # type: ignore[arg-type]
         index.insert_many(np.arange(5000), hot(5000, SEED))
         index.probe_many(hot(50, SEED))
 
@@ -158,7 +158,7 @@ def skew(size: int, radius: int) -> None:
             stored, probes = uniform(size, SEED), uniform(20_000, SEED + 1)
             stored[: size // 5] = hot(size // 5, SEED + 3, mask)
             probes[::5] = hot(len(probes[::5]), SEED + 4, mask)
-            index = BlockIndex(radius, rows=True) if split else BlockIndex(radius, rows=True, min_split=None)
+            index = BlockIndex(radius) if split else BlockIndex(radius, min_split=None)
             index.insert_many(np.arange(size), stored)
             probes = probes if split else probes[:1000]
             begin = time.process_time()

@@ -36,10 +36,10 @@ class ComparedIndex(Protocol):
 
 
 class Ours:
-    """A block index. rows: numbers are stored as rows."""
+    """A block index."""
 
-    def __init__(self, radius: int = RADIUS, layout: Layout | None = None, *, rows: bool = True) -> None:
-        self._index = BlockIndex(radius, layout=layout, rows=rows)
+    def __init__(self, radius: int = RADIUS, layout: Layout | None = None) -> None:
+        self._index = BlockIndex(radius, layout=layout)
 
     def add(self, first: int, fingerprints: Fingerprints) -> None:
         """Insert them as rows."""

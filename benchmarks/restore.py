@@ -1,6 +1,6 @@
 """Time and memory of a restore from the log alone, and from a snapshot and the rest of the log.
 
-    python -m benchmarks.restore [--entries 1000000] [--shards 1] [--bootstrap ADDRESS]
+    python -m benchmarks.restore [--entries 1000000] [--bootstrap ADDRESS]
 
 A real broker has a log of N page records in which every verdict is known (`known_log`). Each step runs in a
 separate process, so that its peak of resident memory can be told apart:
@@ -62,7 +62,6 @@ class RestoreRun:
     bootstrap: str
     prefix: str
     folder: Path
-    shards: int
 
     @property
     def connection(self) -> Connection:
@@ -116,7 +115,7 @@ def restored(run: RestoreRun, entries: int, records: int, step: str) -> Figure:
             facts.append(fact)
             show(fact.messages, fact.total)
 
-        state = restore(local, log, written, shards=run.shards, progress=progress)
+        state = restore(local, log, written, progress=progress)
         seconds = time.monotonic() - began
         assert state is not None
         began = time.monotonic()
@@ -219,17 +218,16 @@ def main() -> None:
     """Parse the arguments, start a broker if none is named, and run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=1_000_000, help="records of the log; a multiple of 2,000")
-    parser.add_argument("--shards", type=int, default=1, help="shards of each index")
     parser.add_argument("--bootstrap", help="a broker to use; without it one is started and removed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="twinsieve-restore-"))
     prefix = f"restore-{uuid.uuid4().hex[:8]}."
     try:
         if options.bootstrap:
-            figures = measure(RestoreRun(options.bootstrap, prefix, folder, options.shards), options.entries)
+            figures = measure(RestoreRun(options.bootstrap, prefix, folder), options.entries)
         else:
             with Cluster() as cluster:
-                figures = measure(RestoreRun(cluster.bootstrap, prefix, folder, options.shards), options.entries)
+                figures = measure(RestoreRun(cluster.bootstrap, prefix, folder), options.entries)
     finally:
         shutil.rmtree(folder)
     report(options.entries, figures)

@@ -36,7 +36,7 @@ def test_a_state_is_restored_from_the_log_and_from_its_snapshot(
     broker: HasBootstrap, topics: Topics, tmp_path: Path
 ) -> None:
     """The state is the expected one: from the log, from a snapshot, and without page names."""
-    run = RestoreRun(broker.bootstrap, topics.prefix, tmp_path, shards=2)
+    run = RestoreRun(broker.bootstrap, topics.prefix, tmp_path)
     fill(run, 0, 4_000)
     restored(run, 4_000, 4_000, "log")
     fill(run, 4_000, 6_000)

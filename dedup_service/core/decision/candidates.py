@@ -183,8 +183,7 @@ class LocalCandidates:
 
     rule: which sources are asked. restored: live entries to begin with, in order; those that are not settled are in
     the window, others come after those of the store. store: None keeps entries in memory. tables: of the entries in
-    the store; None builds them. removed: entries that the cells still need; those without a row get one. shards: parts
-    of each block index.
+    the store; None builds them. removed: entries that the cells still need; those without a row get one.
     """
 
     def __init__(
@@ -196,11 +195,10 @@ class LocalCandidates:
         tables: EntryTables | None = None,
         layout: IndexLayout | None = None,
         removed: Sequence[RemovedEntry] = (),
-        shards: int = 1,
     ) -> None:
         self._layout = layout or IndexLayout()
         self._store: EntryStore = MemoryStore() if store is None else store
-        self._tables = tables or EntryTables(self._layout, shards=shards)
+        self._tables = tables or EntryTables(self._layout)
         self._has_images = tables is not None  # so whoever makes them releases sieves, of which images need more
         self._window = Window()
         self._removals: deque[_Removal] = deque()

@@ -128,7 +128,7 @@ class Decider:
 
     rule: makes a candidate a match. space_id: of every fingerprint. names: of kept pages.
     candidates: has the entries; None keeps them in this process, where `restored` are the live ones at some place of
-    the log, `layout` is that of the index, the same for a whole log, and `shards` the parts of each block index.
+    the log, and `layout` is that of the index, the same for a whole log.
     state: at that place. overrides: corrections in force; the caller may add to them between two decisions. keep:
     bounds of expiry.
     """
@@ -140,7 +140,6 @@ class Decider:
         names: PageNames,
         *,
         layout: IndexLayout | None = None,
-        shards: int = 1,
         restored: EntryPieces = (),
         state: DeciderState | None = None,
         overrides: Overrides | None = None,
@@ -154,9 +153,7 @@ class Decider:
         self._names = names
         self._overrides = overrides or Overrides()
         self._candidates: Candidates = (
-            LocalCandidates(rule, restored, layout=layout, removed=state.removed, shards=shards)
-            if candidates is None
-            else candidates
+            LocalCandidates(rule, restored, layout=layout, removed=state.removed) if candidates is None else candidates
         )
         self._batch: Batch | None = None
         self._is_judged = True  # whether pages of the batch are decided; else it is known what was decided

@@ -49,7 +49,7 @@ class HashColumn:
 class EntryTables:
     """Empty tables. slots: of the cells."""
 
-    def __init__(self, layout: IndexLayout, *, shards: int = 1) -> None:
+    def __init__(self, layout: IndexLayout) -> None:
         self.hashes = {
             "urls": HashColumn(HashRows(), "url_hash"),
             "texts": HashColumn(HashRows(), "text_hash", TEXT_HASH),
@@ -57,7 +57,6 @@ class EntryTables:
         }
         self.cells = CellRows(slots=layout.slots)
         self.indexes: dict[str, BlockIndex] = {}
-        self._shards = shards
 
     @property
     def urls(self) -> HashRows:
@@ -88,12 +87,7 @@ class EntryTables:
         """Have the block indexes that a rule probes, and no others; new ones are built from a store."""
         radii = {channel: radius for channel in CHANNELS if (radius := rule.radius(channel)) is not None}
         kept = {channel: index for channel, index in self.indexes.items() if radii.get(channel) == index.radius}
-        new = {
-            # Halves at any size: quarters save a fiftieth of the time, and cost a fifth of the memory at a million.
-            channel: BlockIndex(radius, shards=self._shards, rows=True, quarters=0)
-            for channel, radius in radii.items()
-            if channel not in kept
-        }
+        new = {channel: BlockIndex(radius) for channel, radius in radii.items() if channel not in kept}
         if new and store is not None and len(store):
             for numbers, entries in store.live_pieces():
                 for channel, index in new.items():

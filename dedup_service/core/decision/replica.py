@@ -143,7 +143,7 @@ class Replica:
 
     names: of the kept pages. state: of another replica; None: before the first record. entries: opens the settled
     entries at that state, once there is a policy; None keeps entries in memory, where `rows` are the live ones to begin
-    with, and `shards` the parts of each block index. candidates: makes those of a log whose entries are elsewhere;
+    with. candidates: makes those of a log whose entries are elsewhere;
     then the rest is not used.
     """
 
@@ -151,7 +151,6 @@ class Replica:
         self,
         names: MutablePageNames,
         *,
-        shards: int = 1,
         rows: EntryPieces = (),
         state: ReplicaState | None = None,
         entries: OpenEntries | None = None,
@@ -165,7 +164,6 @@ class Replica:
         self.policy_sequence = state.policy_sequence
         self.counts: Counter[str] = Counter(with_present_names(state.counts))
         self._names = names
-        self._shards = shards
         self._open_entries, self._elsewhere, self._open_bases = entries, candidates, bases
         self._overrides = Overrides(state.corrections)
         self._candidates: LocalCandidates | None = None
@@ -570,5 +568,4 @@ class Replica:
             tables=tables,
             layout=policy.layout,
             removed=state.removed,
-            shards=self._shards,
         )

@@ -5,14 +5,12 @@ Three small, independent libraries share this folder.
 The block index (`block_*`) finds every entry within a radius of a fingerprint. Begin with `block_index`,
 which callers use. It has two layouts.
 
-Up to radius 3, `compact`, which has quarters and, when it is large, halves. Quarters: read `block_quarters` (the
-tables, and why nothing is missed), `block_quarters_probe` (search) and `block_quarters_write` (insertion, removal, the
-move to the halves). Halves: read `block_halves` (why nothing is missed), `block_lines` (the tables and their
-growth), `block_halves_probe` (search) and `block_halves_write` (insertion, removal). Both: `block_crowd` (entries of
-one fingerprint), `block_memory` (memory that grows without being moved) and `block_compact` (one part of an index).
+Up to radius 3, `compact`: read `block_halves` (why nothing is missed), `block_lines` (the tables and their
+growth), `block_halves_probe` (search), `block_halves_write` (insertion, removal), `block_halves_bulk` (many at once),
+`block_crowd` (entries of one fingerprint), `block_memory` (memory that grows without being moved) and `block_compact`.
 
 Up to radius 7, `seed`: read `block_layout` (why nothing is missed), `block_probe` (search), `block_write`
-(insertion, removal), `block_arena` (growth) and `block_shard` (one part of an index).
+(insertion, removal), `block_arena` (growth) and `block_seed`.
 
 The cell index (`cell_*`) finds entries that share min-hash keys. Begin with `cell_index`, which callers use.
 Then read `cell_table` (the cells, insertion and removal) and `cell_batch` (search, and whole batches).
@@ -22,7 +20,6 @@ Then read `cell_table` (the cells, insertion and removal) and `cell_batch` (sear
 
 from dedup_service.core.index.block_index import BlockIndex, Layout
 from dedup_service.core.index.block_probe import pairs_within
-from dedup_service.core.index.block_shard import owner
 from dedup_service.core.index.cell_index import CellChanges, CellRows, CellStatistics
 from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
@@ -38,6 +35,5 @@ __all__ = [
     "Layout",
     "ProbeResult",
     "WorkCounters",
-    "owner",
     "pairs_within",
 ]

@@ -1,4 +1,4 @@
-"""Growth of a shard's arrays: a new arena when the old one is full, a second level for a crowded bucket.
+"""Growth of the arrays of the seed layout: a new arena when the old one is full, a second level for a crowded bucket.
 
 How: `rebuilt` copies every bucket, in order and with some room to grow, into a new arena, which removes the
 holes that moved buckets left. A new arena is a third larger than its contents, so the copying costs a
@@ -34,11 +34,11 @@ SPARE_SLOTS = 1 << 14
 """Slots free at the end of a new arena, at least: enough for the first few thousand insertions, 192 KB."""
 
 FIRST_ROWS = 1024
-"""Rows of an empty shard."""
+"""Rows of an empty index."""
 
 
 def empty_arrays(headers: int) -> Arrays:
-    """Return the arrays of an empty shard. headers: number of bucket headers."""
+    """Return the arrays of an empty index. headers: number of bucket headers."""
     counters = np.zeros(COUNTERS, np.int64)
     counters[FREE_ROW] = -1
     return (

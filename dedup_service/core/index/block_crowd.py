@@ -4,18 +4,17 @@ Every operation on n entries takes O(log n) steps, and the first m in order take
 identical pages are inserted, probed with a limit, and removed in any order without quadratic cost. A node takes 16
 bytes; fingerprints with one entry, nearly all of them, have none.
 
-A node is a number (uint32), its left and its right child; node 0 is none. The header of a crowd is a node,
-too: its size and its root. Numbers are ordered by their keys: the sequence that the pool of numbers has for
-them or, in an index of rows, the number itself. Priorities are a hash of the number.
+A node is a row number (uint32), its left and its right child; node 0 is none. The header of a crowd is a node,
+too: its size and its root. Priorities are a hash of the row number.
 
 Source: Seidel, Aragon, "Randomized Search Trees", Algorithmica 1996.
 """
 
 import numpy as np
 
-from dedup_service.core.index.block_lines import LINES_FREE, NODES, NUMBERS, TABLES, Integers
+from dedup_service.core.index.block_lines import LINES_FREE, NODES, TABLES, Integers
 from dedup_service.core.index.block_memory import item_address
-from dedup_service.core.kernels import kernel_inline, load32, load64, store32
+from dedup_service.core.kernels import kernel_inline, load32, store32
 
 CROWD = 0xF000_0000
 """Values from here on are crowds: the number of the header node is added. Smaller ones are numbers."""
@@ -28,16 +27,10 @@ STACK = 256
 """Depth up to which a crowd is read: three times the expected depth of 2**28 nodes."""
 
 _FIRST = 3 * TABLES + 4
-NODES_USED, NODES_ROOM, NODES_FREE, FREE_NODE, ROW_MODE = range(_FIRST, _FIRST + 5)
-"""Indexes into the counters, after those of `block_lines`. ROW_MODE: 1 if numbers are their own keys."""
+NODES_USED, NODES_ROOM, NODES_FREE, FREE_NODE = range(_FIRST, _FIRST + 4)
+"""Indexes into the counters, after those of `block_lines`."""
 
 assert LINES_FREE < _FIRST
-
-
-@kernel_inline
-def key_of(number: int, bases: Integers, counters: Integers) -> int:
-    """Return the sequence of an entry's number."""
-    return number if counters[ROW_MODE] else load64(item_address(bases, NUMBERS, number, 8))
 
 
 @kernel_inline
@@ -103,15 +96,15 @@ def _descend(node: int, depth: int, bases: Integers, stack: Integers) -> int:
 
 
 @kernel_inline
-def crowd_has(crowd: int, key: int, bases: Integers, counters: Integers) -> bool:
-    """Return whether an entry with this key is in a crowd."""
+def crowd_has(crowd: int, number: int, bases: Integers) -> bool:
+    """Return whether a row number is in a crowd."""
     node = load32(_node(crowd - CROWD, bases) + _ROOT)
     while node:
         address = _node(node, bases)
-        present = key_of(load32(address + _NUMBER), bases, counters)
-        if present == key:
+        present = load32(address + _NUMBER)
+        if present == number:
             return True
-        node = load32(address + (_LEFT if key < present else _RIGHT))
+        node = load32(address + (_LEFT if number < present else _RIGHT))
     return False
 
 
@@ -120,7 +113,7 @@ def crowd_add(crowd: int, number: int, bases: Integers, counters: Integers) -> N
     """Add a number that is not in a crowd; the caller ensures that there is a node."""
     header = _node(crowd - CROWD, bases)
     store32(header + _SIZE, load32(header + _SIZE) + 1)
-    key, rank = key_of(number, bases, counters), _priority(number)
+    rank = _priority(number)
     link = header + _ROOT
     node = load32(link)
     while node:
@@ -128,7 +121,7 @@ def crowd_add(crowd: int, number: int, bases: Integers, counters: Integers) -> N
         present = load32(address + _NUMBER)
         if _priority(present) < rank:
             break
-        link = address + (_LEFT if key < key_of(present, bases, counters) else _RIGHT)
+        link = address + (_LEFT if number < present else _RIGHT)
         node = load32(link)
     fresh = _take_node(bases, counters)
     store32(link, fresh)
@@ -137,7 +130,7 @@ def crowd_add(crowd: int, number: int, bases: Integers, counters: Integers) -> N
     smaller, larger = address + _LEFT, address + _RIGHT
     while node:
         below = _node(node, bases)
-        if key_of(load32(below + _NUMBER), bases, counters) < key:
+        if load32(below + _NUMBER) < number:
             store32(smaller, node)
             smaller = below + _RIGHT
             node = load32(smaller)
@@ -150,22 +143,20 @@ def crowd_add(crowd: int, number: int, bases: Integers, counters: Integers) -> N
 
 
 @kernel_inline
-def crowd_remove(crowd: int, key: int, bases: Integers, counters: Integers) -> int:
-    """Remove the entry with a key from a crowd; return its number, or -1 if it is not there."""
+def crowd_remove(crowd: int, number: int, bases: Integers, counters: Integers) -> bool:
+    """Remove a row number from a crowd; return False if it is not there."""
     header = _node(crowd - CROWD, bases)
     link = header + _ROOT
     node = load32(link)
-    number = -1
     while node:
         address = _node(node, bases)
-        number = load32(address + _NUMBER)
-        present = key_of(number, bases, counters)
-        if present == key:
+        present = load32(address + _NUMBER)
+        if present == number:
             break
-        link = address + (_LEFT if key < present else _RIGHT)
+        link = address + (_LEFT if number < present else _RIGHT)
         node = load32(link)
     if node == 0:
-        return -1
+        return False
     address = _node(node, bases)
     left, right = load32(address + _LEFT), load32(address + _RIGHT)
     while left and right:
@@ -181,7 +172,7 @@ def crowd_remove(crowd: int, key: int, bases: Integers, counters: Integers) -> i
     store32(link, left + right)  # one of them is 0
     _give_node(node, bases, counters)
     store32(header + _SIZE, load32(header + _SIZE) - 1)
-    return number
+    return True
 
 
 @kernel_inline

@@ -86,12 +86,12 @@ _AHEAD = 12
 
 
 class BulkFill:
-    """Takes entries for one shard of rows: `add` as often as needed, then `end`. Nothing else uses the shard meanwhile.
+    """Takes entries for one index: `add` as often as needed, then `end`. Nothing else uses the index meanwhile.
 
-    halves: tables, 1 or 2. bases, counters: of the shard. provide: called when a kernel stopped because it needs
+    halves: tables, 1 or 2. bases, counters: of the index. provide: called when a kernel stopped because it needs
     memory or refined tables, which counters[STATUS] says. round_entries: how many are collected.
 
-    Answers are those after insertion. StateError if an entry is there already; then the shard is of no use.
+    Answers are those after insertion. StateError if an entry is there already; then the index is of no use.
     """
 
     __slots__ = ("_bases", "_blocks", "_chains", "_counters", "_free", "_halves", "_progress", "_provide", "_round")

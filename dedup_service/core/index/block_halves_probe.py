@@ -19,7 +19,6 @@ from dedup_service.core.index.block_crowd import (
     STACK,
     crowd_size,
     crowd_start,
-    key_of,
     next_number,
     step,
 )
@@ -54,7 +53,7 @@ CompactOutput = tuple[Integers, Integers, npt.NDArray[np.uint8]]
 """Room for candidates: queries int64[room], sequences int64[room] and distances uint8[room]."""
 
 State = tuple[Integers, Integers]
-"""Of a shard: bases int64[POOLS, SEGMENTS] and counters int64[COUNTERS]."""
+"""Of an index: bases int64[POOLS, SEGMENTS] and counters int64[COUNTERS]."""
 
 _GROUP = 4
 """Fingerprints listed at once: some 200 lines, more than a core can wait for."""
@@ -156,18 +155,18 @@ def report(
     state: State,
 ) -> int:
     """Write the sequences of a stored fingerprint while there is room; return the new number of candidates."""
-    bases, counters = state
+    bases = state[0]
     queries, sequences, distances = output
     if value < CROWD:
         if found < len(sequences):
-            queries[found], sequences[found], distances[found] = query, key_of(value, bases, counters), distance
+            queries[found], sequences[found], distances[found] = query, value, distance
         return found + 1
     size = min(limit, crowd_size(value, bases))
     if found + size <= len(sequences):
         depth = crowd_start(value, bases, stack)
         for at in range(found, found + size):
             number = next_number(depth, bases, stack)
-            queries[at], sequences[at], distances[at] = query, key_of(number, bases, counters), distance
+            queries[at], sequences[at], distances[at] = query, number, distance
             depth = step(depth, bases, stack)
     return found + size
 

@@ -3,7 +3,7 @@
 Kernels stop where memory is short or a refined table is missing; `block_compact` provides it and continues them.
 They read the lines of later fingerprints ahead of time, so that the lines of some of them arrive together.
 
-A fingerprint is stored once, with the number of its entry as its value. From its second entry on, the value
+A fingerprint is stored once, with the row number of its entry as its value. From its second entry on, the value
 is a crowd (`block_crowd`), in every table.
 """
 
@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from dedup_service.core.index.block_crowd import (
     CROWD,
+    FREE_NODE,
     NODES_FREE,
     NODES_ROOM,
     NODES_USED,
-    ROW_MODE,
     crowd_add,
     crowd_has,
     crowd_remove,
     crowd_size,
     end_crowd,
-    key_of,
     new_crowd,
     only_number,
 )
@@ -35,7 +34,6 @@ from dedup_service.core.index.block_lines import (
     LINES_USED,
     LOAD,
     LOAD_UNIT,
-    NUMBERS,
     TABLES,
     Integers,
     append,
@@ -46,27 +44,15 @@ from dedup_service.core.index.block_lines import (
     slot_value,
     split_next,
 )
-from dedup_service.core.index.block_memory import item_address
-from dedup_service.core.kernels import (
-    kernel,
-    kernel_inline,
-    load32,
-    load64,
-    long_kernel,
-    prefetch_address,
-    store32,
-    store64,
-)
+from dedup_service.core.kernels import kernel, kernel_inline, load32, long_kernel, prefetch_address, store32
 
-_FIRST = 27
-STATUS, ALL, DISTINCT, NUMBERS_USED, NUMBERS_ROOM, FREE_NUMBER, HOT_LINES, HOT_BUCKETS = range(_FIRST, _FIRST + 8)
-WORK_PROBES, WORK_LINES, WORK_COMPARED = range(_FIRST + 8, _FIRST + 11)
-"""Indexes into the counters, after those of `block_crowd`. FREE_NUMBER: first free number plus 1, or 0."""
+_FIRST = FREE_NODE + 1
+STATUS, ALL, DISTINCT, HOT_LINES, HOT_BUCKETS = range(_FIRST, _FIRST + 5)
+WORK_PROBES, WORK_LINES, WORK_COMPARED = range(_FIRST + 5, _FIRST + 8)
+"""Indexes into the counters, after those of `block_crowd`."""
 
-DONE, SHORT, UNREFINED, PRESENT, ABSENT, UNOPENED = range(6)
-"""Why a kernel returned: all done; a pool is short; a hot bucket needs refined tables; entry there; or not there;
-entries are to go to the halves, which have no buckets.
-"""
+DONE, SHORT, UNREFINED, PRESENT, ABSENT = range(5)
+"""Why a kernel returned: all done; a pool is short; a hot bucket needs refined tables; entry there; or not there."""
 
 GONE = -2
 """The value of a fingerprint whose last entry was removed."""
@@ -87,11 +73,9 @@ Fingerprints = npt.NDArray[np.uint64]
 
 
 @kernel_inline
-def values_short(counters: Integers) -> bool:
-    """Return whether nodes of crowds or numbers may not suffice for the next insertion."""
-    nodes = counters[NODES_ROOM] - counters[NODES_USED] + counters[NODES_FREE]
-    numbers = counters[ROW_MODE] or counters[FREE_NUMBER] or counters[NUMBERS_USED] < counters[NUMBERS_ROOM]
-    return nodes < 4 or not numbers
+def free_nodes(counters: Integers) -> int:
+    """Return how many nodes of crowds there is room for."""
+    return int(counters[NODES_ROOM] - counters[NODES_USED] + counters[NODES_FREE])
 
 
 @kernel_inline
@@ -101,49 +85,23 @@ def is_short(counters: Integers) -> bool:
         if counters[HEADS + table] > 0 and counters[HEADS + table] + 4 > counters[HEAD_ROOM + table]:
             return True
     lines = counters[LINES_ROOM] - counters[LINES_USED] + counters[LINES_FREE]
-    return lines < SPARE_LINES or values_short(counters)
+    return lines < SPARE_LINES or free_nodes(counters) < 4
 
 
 @kernel_inline
 def insertions_left(counters: Integers) -> int:
     """Return how many insertions no pool is short for, unless one makes a bucket hot: 0 to `_MOST_UNCHECKED`.
 
-    One takes a head of each table, 4 nodes, a number, and a few lines of overflow for each of the tables, at most.
+    One takes a head of each table, 4 nodes, and a few lines of overflow for each of the tables, at most.
     """
     if is_short(counters):
         return 0
     lines = counters[LINES_ROOM] - counters[LINES_USED] + counters[LINES_FREE] - SPARE_LINES
-    nodes = counters[NODES_ROOM] - counters[NODES_USED] + counters[NODES_FREE]
-    left = min(_MOST_UNCHECKED, 1 + lines // _LINES_EACH, nodes // 4)
-    if counters[ROW_MODE] == 0:
-        left = min(left, max(1, counters[NUMBERS_ROOM] - counters[NUMBERS_USED]))
+    left = min(_MOST_UNCHECKED, 1 + lines // _LINES_EACH, free_nodes(counters) // 4)
     for table in range(TABLES):
         if counters[HEADS + table]:
             left = min(left, counters[HEAD_ROOM + table] - counters[HEADS + table] - 3)
     return int(left)
-
-
-@kernel_inline
-def take_number(sequence: int, bases: Integers, counters: Integers) -> int:
-    """Return the number of a new entry: the row itself, or the place where its sequence is kept."""
-    if counters[ROW_MODE]:
-        return sequence
-    number = counters[FREE_NUMBER] - 1
-    if number >= 0:
-        counters[FREE_NUMBER] = load64(item_address(bases, NUMBERS, number, 8))
-    else:
-        number = counters[NUMBERS_USED]
-        counters[NUMBERS_USED] += 1
-    store64(item_address(bases, NUMBERS, number, 8), sequence)
-    return int(number)
-
-
-@kernel_inline
-def give_number(number: int, bases: Integers, counters: Integers) -> None:
-    """Free the number of an entry."""
-    if counters[ROW_MODE] == 0:
-        store64(item_address(bases, NUMBERS, number, 8), counters[FREE_NUMBER])
-        counters[FREE_NUMBER] = number + 1
 
 
 @kernel_inline
@@ -162,49 +120,47 @@ def set_everywhere(leaves: Integers, count: int, value: int, bases: Integers) ->
 
 
 @kernel_inline
-def value_joined(value: int, sequence: int, bases: Integers, counters: Integers) -> int:
+def value_joined(value: int, row: int, bases: Integers, counters: Integers) -> int:
     """Add an entry to a stored fingerprint of this value; return its new value, or -1 if the entry is there already."""
     crowd = value
     if value < CROWD:
-        if key_of(value, bases, counters) == sequence:
+        if value == row:
             return -1
         crowd = new_crowd(bases, counters)
         crowd_add(crowd, value, bases, counters)
-    elif crowd_has(crowd, sequence, bases, counters):
+    elif crowd_has(crowd, row, bases):
         return -1
-    crowd_add(crowd, take_number(sequence, bases, counters), bases, counters)
+    crowd_add(crowd, row, bases, counters)
     return crowd
 
 
 @kernel_inline
-def value_left(value: int, sequence: int, bases: Integers, counters: Integers) -> int:
+def value_left(value: int, row: int, bases: Integers, counters: Integers) -> int:
     """Remove an entry from a stored fingerprint of this value; return its new value.
 
     -1: the entry is not there. GONE: it was the only one, and the fingerprint has to be removed.
     """
     left = value
     if value >= CROWD:
-        number = crowd_remove(value, sequence, bases, counters)
-        if number < 0:
+        if not crowd_remove(value, row, bases, counters):
             return -1
         if crowd_size(value, bases) == 1:
             left = only_number(value, bases)
             end_crowd(value, bases, counters)
     else:
-        if key_of(value, bases, counters) != sequence:
+        if value != row:
             return -1
-        number, left = value, GONE
+        left = GONE
         counters[DISTINCT] -= 1
-    give_number(number, bases, counters)
     counters[ALL] -= 1
     return left
 
 
 @kernel_inline
-def join(place: int, leaves: Integers, count: int, sequence: int, bases: Integers, counters: Integers) -> bool:
+def join(place: int, leaves: Integers, count: int, row: int, bases: Integers, counters: Integers) -> bool:
     """Add an entry to a fingerprint that is stored in leaves; return False if it is there already."""
     value = load32(slot_value(place & -64, place & 63))
-    joined = value_joined(value, sequence, bases, counters)
+    joined = value_joined(value, row, bases, counters)
     if joined != value and joined >= 0:
         set_everywhere(leaves, count, joined, bases)
     return joined >= 0
@@ -237,40 +193,39 @@ def store_in(leaves: Integers, count: int, number: int, taken: Integers, bases: 
 @kernel_inline
 def insert_one(
     fingerprint: np.uint64,
-    sequence: int,
+    row: int,
     halves: int,
     leaves: Integers,
     taken: Integers,
     bases: Integers,
     counters: Integers,
 ) -> int:
-    """Insert an entry into the halves; return DONE, UNREFINED (it is inserted), or PRESENT."""
+    """Insert an entry; return DONE, UNREFINED (it is inserted), or PRESENT."""
     count = leaves_of(fingerprint, halves, leaves, bases, counters)
     place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
     if place:
-        if not join(place, leaves, count, sequence, bases, counters):
+        if not join(place, leaves, count, row, bases, counters):
             return PRESENT
         counters[ALL] += 1
         return DONE
-    number = take_number(sequence, bases, counters)
     counters[ALL] += 1
     counters[DISTINCT] += 1
-    unrefined = store_in(leaves, count, number, taken, bases, counters)
+    unrefined = store_in(leaves, count, row, taken, bases, counters)
     grow_tables(taken, bases, counters)
     return UNREFINED if unrefined else DONE
 
 
 @kernel_inline
 def remove_one(
-    fingerprint: np.uint64, sequence: int, halves: int, leaves: Integers, bases: Integers, counters: Integers
+    fingerprint: np.uint64, row: int, halves: int, leaves: Integers, bases: Integers, counters: Integers
 ) -> bool:
-    """Remove an entry from the halves; return False if it is not there."""
+    """Remove an entry; return False if it is not there."""
     count = leaves_of(fingerprint, halves, leaves, bases, counters)
     place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
     if place == 0:
         return False
     value = load32(slot_value(place & -64, place & 63))
-    left = value_left(value, sequence, bases, counters)
+    left = value_left(value, row, bases, counters)
     if left == GONE:
         for leaf in range(count):
             head = leaves[leaf, 1]
@@ -283,7 +238,7 @@ def remove_one(
 
 @kernel_inline
 def insert_range(
-    sequences: Integers,
+    rows: Integers,
     fingerprints: Fingerprints,
     done: int,
     halves: int,
@@ -303,7 +258,7 @@ def insert_range(
                 counters[STATUS] = SHORT
                 return at
         left -= 1
-        status = insert_one(fingerprints[at], sequences[at], halves, leaves, taken, bases, counters)
+        status = insert_one(fingerprints[at], rows[at], halves, leaves, taken, bases, counters)
         if status != DONE:
             counters[STATUS] = status
             return at + (status == UNREFINED)
@@ -313,7 +268,7 @@ def insert_range(
 
 @kernel_inline
 def remove_range(
-    sequences: Integers,
+    rows: Integers,
     fingerprints: Fingerprints,
     halves: int,
     leaves: Integers,
@@ -324,7 +279,7 @@ def remove_range(
     for at in range(len(fingerprints)):
         if at + _AHEAD < len(fingerprints):
             fetch_heads(fingerprints[at + _AHEAD], halves, bases, counters)
-        if not remove_one(fingerprints[at], sequences[at], halves, leaves, bases, counters):
+        if not remove_one(fingerprints[at], rows[at], halves, leaves, bases, counters):
             counters[STATUS] = ABSENT
             return at
     counters[STATUS] = DONE
@@ -333,36 +288,32 @@ def remove_range(
 
 @long_kernel
 def insert_numbers(
-    sequences: Integers, fingerprints: Fingerprints, done: int, halves: int, bases: Integers, counters: Integers
+    rows: Integers, fingerprints: Fingerprints, done: int, halves: int, bases: Integers, counters: Integers
 ) -> int:
     """Insert entries from number `done` on; return how many are inserted. counters[STATUS]: why it returned.
 
-    sequences: int64[n], rows in an index of rows; fingerprints: uint64[n]. halves: 1 or 2 tables.
+    rows: int64[n]; fingerprints: uint64[n]. halves: 1 or 2 tables.
     """
     leaves, taken = np.empty((4, 4), np.int64), np.empty((6, 3), np.int64)
-    return insert_range(sequences, fingerprints, done, halves, leaves, taken, bases, counters)
+    return insert_range(rows, fingerprints, done, halves, leaves, taken, bases, counters)
 
 
 @kernel
 def insert_few(
-    sequences: Integers, fingerprints: Fingerprints, done: int, halves: int, bases: Integers, counters: Integers
+    rows: Integers, fingerprints: Fingerprints, done: int, halves: int, bases: Integers, counters: Integers
 ) -> int:
     """The same as `insert_numbers`, for one page or a few: it keeps the interpreter lock."""
-    return insert_numbers(sequences, fingerprints, done, halves, bases, counters)
+    return insert_numbers(rows, fingerprints, done, halves, bases, counters)
 
 
 @long_kernel
-def remove_numbers(
-    sequences: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers
-) -> int:
+def remove_numbers(rows: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers) -> int:
     """Remove entries; return how many. counters[STATUS]: ABSENT if the next one is not there."""
     leaves = np.empty((4, 4), np.int64)
-    return remove_range(sequences, fingerprints, halves, leaves, bases, counters)
+    return remove_range(rows, fingerprints, halves, leaves, bases, counters)
 
 
 @kernel
-def remove_few(
-    sequences: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers
-) -> int:
+def remove_few(rows: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers) -> int:
     """The same as `remove_numbers`, for one page or a few: it keeps the interpreter lock."""
-    return remove_numbers(sequences, fingerprints, halves, bases, counters)
+    return remove_numbers(rows, fingerprints, halves, bases, counters)

@@ -1,13 +1,9 @@
 """The block index: finds every entry within a fixed radius of a fingerprint.
 
-How: S shards, each with the sequences that `block_shard.owner` assigns to it. A probe asks all shards and
-merges the answers, which are therefore the same for any S.
+Two layouts, with the same answers. `compact` serves radii up to 3 (`block_compact`): two halves of 32 bits, some 35
+bytes a fingerprint; it grows without a pause. `seed` serves radii up to 7: four blocks of 16 bits (`block_seed`).
 
-Two layouts, with the same answers. `compact` serves radii up to 3 (`block_compact`): quarters of 16 bits up to 25
-million fingerprints, then halves of 32 bits, with some 40 and 35 bytes a fingerprint; it grows without a pause. `seed`
-serves radii up to 7: four blocks of 16 bits (`block_shard`).
-
-Invariants: an entry is a pair (sequence, fingerprint) and is stored once. Answers depend on the entries
+Invariants: an entry is a pair (row, fingerprint) and is stored once. Answers depend on the entries
 alone, not on the order or the way in which they were inserted. Not thread-safe: one thread at a time,
 reading or writing.
 
@@ -22,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.core.index.block_compact import HOT_ENTRIES, MAX_ROW, QUARTERS, CompactShard
+from dedup_service.core.index.block_compact import HOT_ENTRIES, MAX_ROW, CompactLayout
 from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
 from dedup_service.core.index.block_layout import MAX_RADIUS
-from dedup_service.core.index.block_quarters import MAX_ENTRIES
-from dedup_service.core.index.block_shard import MIN_SPLIT, SeedShard, owner, owners
+from dedup_service.core.index.block_seed import MIN_SPLIT, SeedLayout
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters, arranged
 from dedup_service.core.kernels import kernel
 
@@ -39,7 +34,7 @@ _BY_LAYOUT = -1
 
 
 class BlockIndex:
-    """Entries (sequence, 64-bit fingerprint), found by Hamming distance.
+    """Entries (row number, 64-bit fingerprint), found by Hamming distance.
 
     >>> index = BlockIndex(3)
     >>> index.insert(1, 0b1000)
@@ -47,59 +42,38 @@ class BlockIndex:
     array([2], dtype=uint8)
     """
 
-    __slots__ = ("_layout", "_max_sequence", "_one_fingerprint", "_one_sequence", "_radius", "_shards")
+    __slots__ = ("_entries", "_layout", "_one_fingerprint", "_one_row", "_radius")
 
-    def __init__(
-        self,
-        radius: int,
-        *,
-        shards: int = 1,
-        layout: Layout | None = None,
-        rows: bool = False,
-        min_split: int | None = _BY_LAYOUT,
-        quarters: int = QUARTERS,
-    ) -> None:
+    def __init__(self, radius: int, *, layout: Layout | None = None, min_split: int | None = _BY_LAYOUT) -> None:
         """Make an empty index, exact within `radius` bits.
 
-        shards: number of parts. layout: None chooses `compact` up to radius 3, else `seed`. rows: sequences are row
-        numbers, 0 to `MAX_ROW`, which the compact layout stores as they are: 8 bytes an entry less. min_split: entries
-        above which a crowded bucket may get a second level; None: no bucket does, and probes of hot buckets
-        are slower; by default what the layout does best with. quarters: fingerprints of a shard above which the
-        compact layout goes over to halves; 0: it has halves from the start. Answers are the same for any value
-        of these.
+        layout: None chooses `compact` up to radius 3, else `seed`. min_split: entries above which a crowded bucket may
+        get a second level; None: no bucket does, and probes of hot buckets are slower; by default what the layout does
+        best with. Answers are the same for any value of these.
 
-        Raises ConfigurationError for a radius outside 0..7, `compact` above 3, or fewer than 1 shard.
+        Raises ConfigurationError for a radius outside 0..7, or `compact` above 3.
         """
         if not 0 <= radius <= MAX_RADIUS:
             raise ConfigurationError(
                 f"radius {radius} is outside 0..{MAX_RADIUS}, which four 16-bit blocks search exactly; choose another"
             )
-        if shards < 1:
-            raise ConfigurationError(f"{shards} shards cannot hold an index; give 1 or more")
         self._layout: Layout = layout or ("compact" if radius <= MAX_COMPACT_RADIUS else "seed")
         if self._layout == "compact" and radius > MAX_COMPACT_RADIUS:
             raise ConfigurationError(
                 f"the compact layout is exact up to radius {MAX_COMPACT_RADIUS}, not {radius}; choose the layout seed"
             )
         self._radius = radius
-        self._max_sequence = MAX_ROW if rows else (1 << (BITS - 1)) - 1
-        self._shards: list[CompactShard | SeedShard]
+        self._entries: CompactLayout | SeedLayout
         if self._layout == "compact":
-            entries = HOT_ENTRIES if min_split == _BY_LAYOUT else min_split
-            crowded = MAX_ENTRIES if min_split == _BY_LAYOUT or min_split is None else min_split
-            self._shards = [
-                CompactShard(radius, hot_entries=entries, crowded_entries=crowded, quarters=quarters, rows=rows)
-                for _ in range(shards)
-            ]
+            self._entries = CompactLayout(radius, hot_entries=HOT_ENTRIES if min_split == _BY_LAYOUT else min_split)
         else:
-            entries = MIN_SPLIT if min_split == _BY_LAYOUT else min_split
-            self._shards = [SeedShard(radius, min_split=entries) for _ in range(shards)]
-        self._one_sequence = np.zeros(1, np.int64)
+            self._entries = SeedLayout(radius, min_split=MIN_SPLIT if min_split == _BY_LAYOUT else min_split)
+        self._one_row = np.zeros(1, np.int64)
         self._one_fingerprint = np.zeros(1, np.uint64)
 
     def __len__(self) -> int:
         """Return the number of entries."""
-        return sum(len(shard) for shard in self._shards)
+        return len(self._entries)
 
     @property
     def radius(self) -> int:
@@ -113,89 +87,62 @@ class BlockIndex:
 
     def reserve(self, entries: int) -> None:
         """Prepare an empty index for so many entries: they are inserted faster, and take the same memory."""
-        for shard in self._shards:
-            if isinstance(shard, CompactShard):
-                shard.reserve(entries // len(self._shards))
+        if isinstance(self._entries, CompactLayout):
+            self._entries.reserve(entries)
 
-    def insert(self, sequence: int, fingerprint: int) -> None:
+    def insert(self, row: int, fingerprint: int) -> None:
         """Add an entry.
 
-        sequence: 0 to 2**63 - 1, or a row; fingerprint: 0 to 2**64 - 1; ConfigurationError outside.
-        Several sequences may have one fingerprint. Raises StateError if this pair is in the index already.
+        row: 0 to `MAX_ROW`; fingerprint: 0 to 2**64 - 1; ConfigurationError outside. Several rows may have one
+        fingerprint. Raises StateError if this pair is in the index already.
         """
-        shard = self._owner(sequence, fingerprint)
-        shard.insert(self._one_sequence, self._one_fingerprint)
+        self._check(row, fingerprint)
+        self._entries.insert(self._one_row, self._one_fingerprint)
 
-    def insert_many(self, sequences: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]) -> None:
+    def insert_many(self, rows: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]) -> None:
         """Add entries, faster than one by one.
 
-        sequences: int64[n] >= 0, in any order; fingerprints: uint64[n]. Raises like `insert`; then none was
-        added.
+        rows: int64[n], in any order; fingerprints: uint64[n]. Raises like `insert`; then none was added.
         """
-        sequences, fingerprints = self._checked_arrays(sequences, fingerprints)
-        done: list[tuple[CompactShard | SeedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
-        for shard, some, stored in self._owned(sequences, fingerprints):
-            try:
-                shard.insert(some, stored)
-            except StateError:
-                for before, added, values in done:
-                    before.remove(added, values)
-                raise
-            done.append((shard, some, stored))
+        self._entries.insert(*_checked_arrays(rows, fingerprints))
 
     def fill(self, entries: int, pieces: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]) -> None:
-        """Add about so many entries: the same as `reserve` and `insert_many` for each piece, faster for rows.
+        """Add about so many entries: the same as `reserve` and `insert_many` for each piece, faster.
 
-        pieces: sequences and fingerprints, as for `insert_many`. Raises like it; then the index is of no use.
+        pieces: rows and fingerprints, as for `insert_many`. Raises like it; then the index is of no use.
         """
-        self.reserve(entries)
-        if self._layout != "compact" or self._max_sequence != MAX_ROW:
-            for sequences, fingerprints in pieces:
-                self.insert_many(sequences, fingerprints)
+        if isinstance(self._entries, SeedLayout):
+            for rows, fingerprints in pieces:
+                self.insert_many(rows, fingerprints)
             return
-        each = -(-entries // len(self._shards))
-        fills = {id(shard): shard.filling(each) for shard in self._shards if isinstance(shard, CompactShard)}
-        for sequences, fingerprints in pieces:
-            for shard, some, stored in self._owned(*self._checked_arrays(sequences, fingerprints)):
-                filling = fills[id(shard)]
-                if filling is None:
-                    shard.insert(some, stored)
-                else:
-                    filling.add(some, stored)
-        for filling in fills.values():
-            if filling is not None:
-                filling.end()
+        filling = self._entries.filling(entries)
+        for rows, fingerprints in pieces:
+            filling.add(*_checked_arrays(rows, fingerprints))
+        filling.end()
 
-    def remove(self, sequence: int, fingerprint: int) -> None:
-        """Remove an entry; StateError if this pair of sequence and fingerprint is not in the index."""
-        shard = self._owner(sequence, fingerprint)
-        if not shard.remove(self._one_sequence, self._one_fingerprint):
-            raise _absent(sequence, fingerprint)
+    def remove(self, row: int, fingerprint: int) -> None:
+        """Remove an entry; StateError if this pair of row and fingerprint is not in the index."""
+        self._check(row, fingerprint)
+        if not self._entries.remove(self._one_row, self._one_fingerprint):
+            raise _absent(row, fingerprint)
 
-    def remove_many(self, sequences: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]) -> None:
+    def remove_many(self, rows: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]) -> None:
         """Remove entries, faster than one by one; arguments as for `insert_many`.
 
         Raises StateError if one of them is not in the index; then none was removed.
         """
-        sequences, fingerprints = self._checked_arrays(sequences, fingerprints)
-        done: list[tuple[CompactShard | SeedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
-        for shard, some, stored in self._owned(sequences, fingerprints):
-            removed = shard.remove(some, stored)
-            done.append((shard, some[:removed], stored[:removed]))
-            if removed < len(some):
-                for before, gone, values in done:
-                    before.insert(gone, values)
-                raise _absent(int(some[removed]), int(stored[removed]))
+        rows, fingerprints = _checked_arrays(rows, fingerprints)
+        removed = self._entries.remove(rows, fingerprints)
+        if removed < len(rows):
+            self._entries.insert(rows[:removed], fingerprints[:removed])
+            raise _absent(int(rows[removed]), int(fingerprints[removed]))
 
     def probe(self, fingerprint: int) -> ProbeResult:
         """Return every entry within the radius of a fingerprint; ConfigurationError outside 64 bits."""
         self._one_fingerprint[0] = _checked(fingerprint, (1 << BITS) - 1, "fingerprint")
-        if len(self._shards) == 1:
-            _, sequences, distances = self._shards[0].probe(self._one_fingerprint, NO_LIMIT)
-            if not len(sequences):
-                return _NO_CANDIDATES
-        else:
-            _, sequences, distances = self._ask(self._one_fingerprint, NO_LIMIT)
+        _, sequences, distances = self._entries.probe(self._one_fingerprint, NO_LIMIT)
+        if not len(sequences):
+            return _NO_CANDIDATES
         order = np.lexsort((sequences, distances))
         return ProbeResult(sequences[order], distances[order])
 
@@ -205,95 +152,67 @@ class BlockIndex:
         """Return the candidates of each of fingerprints: uint64[n]; the same as n probes, faster.
 
         most_identical: of the entries that have one fingerprint, return so many at most, those with the smallest
-        sequences (of each shard). Without it, n probes of n identical entries have n * n candidates.
+        rows. Without it, n probes of n identical entries have n * n candidates.
         ConfigurationError below 1.
         """
         if most_identical is not None and most_identical < 1:
             raise ConfigurationError(f"most_identical is {most_identical}; give 1 or more")
         fingerprints = np.array(fingerprints, np.uint64, order="C")
-        query, sequence, distance = self._ask(fingerprints, NO_LIMIT if most_identical is None else most_identical)
+        limit = NO_LIMIT if most_identical is None else most_identical
+        query, sequence, distance = self._entries.probe(fingerprints, limit)
         return arranged(query, sequence, distance, len(fingerprints))
 
     def statistics(self) -> IndexStatistics:
         """Return the present sizes; reads 65,536 bucket headers of each table (some ms)."""
         return IndexStatistics(
             entries=len(self),
-            fingerprints=sum(shard.distinct for shard in self._shards),
-            bytes=sum(shard.size_bytes for shard in self._shards),
-            largest_bucket=max(shard.largest_bucket for shard in self._shards),
-            split_buckets=sum(shard.split_buckets for shard in self._shards),
-            buckets=sum(shard.buckets for shard in self._shards),
+            fingerprints=self._entries.distinct,
+            bytes=self._entries.size_bytes,
+            largest_bucket=self._entries.largest_bucket,
+            split_buckets=self._entries.split_buckets,
+            buckets=self._entries.buckets,
         )
 
     def work(self) -> WorkCounters:
         """Return the cost of all probes so far."""
-        probes, buckets, entries = np.sum([shard.work for shard in self._shards], axis=0).tolist()
+        probes, buckets, entries = self._entries.work
         return WorkCounters(probes=probes, buckets=buckets, entries=entries)
 
-    def _ask(
-        self, fingerprints: npt.NDArray[np.uint64], limit: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """Return queries, sequences and distances of the candidates in all shards, unsorted."""
-        if len(self._shards) == 1:
-            return self._shards[0].probe(fingerprints, limit)
-        answers = [shard.probe(fingerprints, limit) for shard in self._shards]
-        queries, sequences, distances = (np.concatenate(parts) for parts in zip(*answers, strict=True))
-        return queries, sequences, distances
-
-    def _owned(
-        self, sequences: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]
-    ) -> list[tuple[CompactShard | SeedShard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
-        """Return the shards with their part of the entries."""
-        if len(self._shards) == 1:
-            return [(self._shards[0], sequences, fingerprints)]
-        owned = owners(sequences, len(self._shards))
-        return [
-            (shard, sequences[owned == number], fingerprints[owned == number])
-            for number, shard in enumerate(self._shards)
-        ]
-
-    def _owner(self, sequence: int, fingerprint: int) -> CompactShard | SeedShard:
-        """Check both values, put them where kernels read them, and return the shard of the sequence."""
-        self._one_sequence[0] = _checked(sequence, self._max_sequence, "sequence")
+    def _check(self, row: int, fingerprint: int) -> None:
+        """Check both values, and put them where kernels read them."""
+        self._one_row[0] = _checked(row, MAX_ROW, "row")
         self._one_fingerprint[0] = _checked(fingerprint, (1 << BITS) - 1, "fingerprint")
-        if len(self._shards) == 1:
-            return self._shards[0]
-        return self._shards[owner(sequence, len(self._shards))]
 
-    def _checked_arrays(
-        self, sequences: Any, fingerprints: Any
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """Return both in the form that kernels take, sequences ascending."""
-        if sequences.shape != fingerprints.shape or sequences.ndim != 1:
-            raise ConfigurationError(
-                f"sequences have shape {sequences.shape}, fingerprints {fingerprints.shape}; "
-                "give two arrays of one length"
-            )
-        if fingerprints.dtype != np.uint64 or sequences.dtype != np.int64:
-            raise ConfigurationError(
-                f"sequences are {sequences.dtype}, fingerprints {fingerprints.dtype}; give int64 and uint64"
-            )
-        if not len(sequences):
-            return sequences, fingerprints
-        sequences, fingerprints = np.array(sequences, order="C"), np.array(fingerprints, order="C")
-        ascend, least, most = _span(sequences)
-        if least < 0:
-            raise ConfigurationError(f"sequence {least} is negative; number pages from 0")
-        if most > self._max_sequence:
-            raise ConfigurationError(f"row {most} is above {self._max_sequence}, the largest row number")
-        if ascend:
-            return sequences, fingerprints
-        order = np.argsort(sequences, kind="stable")
-        return sequences[order], fingerprints[order]
+
+def _checked_arrays(rows: Any, fingerprints: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """Return both in the form that kernels take, rows ascending."""
+    if rows.shape != fingerprints.shape or rows.ndim != 1:
+        raise ConfigurationError(
+            f"rows have shape {rows.shape}, fingerprints {fingerprints.shape}; give two arrays of one length"
+        )
+    if fingerprints.dtype != np.uint64 or rows.dtype != np.int64:
+        raise ConfigurationError(f"rows are {rows.dtype}, fingerprints {fingerprints.dtype}; give int64 and uint64")
+    if not len(rows):
+        return rows, fingerprints
+    rows, fingerprints = np.array(rows, order="C"), np.array(fingerprints, order="C")
+    ascend, least, most = _span(rows)
+    if least < 0:
+        raise ConfigurationError(f"row {least} is negative; number rows from 0")
+    if most > MAX_ROW:
+        raise ConfigurationError(f"row {most} is above {MAX_ROW}, the largest row number")
+    if ascend:
+        return rows, fingerprints
+    order = np.argsort(rows, kind="stable")
+    return rows[order], fingerprints[order]
 
 
 @kernel
-def _span(sequences: npt.NDArray[np.int64]) -> tuple[bool, int, int]:
-    """Return whether sequences ascend, the smallest and the largest one, in one pass."""
-    ascend, least, most = True, sequences[0], sequences[0]
-    for at in range(1, len(sequences)):
-        ascend &= sequences[at] >= sequences[at - 1]
-        least, most = min(least, sequences[at]), max(most, sequences[at])
+def _span(rows: npt.NDArray[np.int64]) -> tuple[bool, int, int]:
+    """Return whether rows ascend, the smallest and the largest one, in one pass."""
+    ascend, least, most = True, rows[0], rows[0]
+    for at in range(1, len(rows)):
+        ascend &= rows[at] >= rows[at - 1]
+        least, most = min(least, rows[at]), max(most, rows[at])
     return ascend, least, most
 
 
@@ -303,8 +222,8 @@ def _checked(value: int, most: int, name: str) -> int:
     return value
 
 
-def _absent(sequence: int, fingerprint: int) -> StateError:
+def _absent(row: int, fingerprint: int) -> StateError:
     return StateError(
-        f"sequence {sequence} with fingerprint {fingerprint} is not in the index; "
+        f"row {row} with fingerprint {fingerprint} is not in the index; "
         "remove with the fingerprint that was inserted, once"
     )

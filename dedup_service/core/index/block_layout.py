@@ -38,7 +38,7 @@ Fingerprints = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 Arrays = tuple[Headers, Fingerprints, Rows, Integers, Rows, Integers]
-"""The contents of a shard, as kernels take it: headers, stored, rows, sequences, next_row, counters.
+"""The contents of an index, as kernels take it: headers, stored, rows, sequences, next_row, counters.
 
 headers: int32[buckets, 4], the 65,536 of table 0 first, then those of the next tables, then the second
 levels.

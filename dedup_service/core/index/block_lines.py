@@ -39,16 +39,13 @@ _SPLITS_AHEAD = 4
 """Buckets whose lines are on the way when one is split."""
 
 TABLES = 6
-OVERFLOW, NODES, NUMBERS = range(TABLES, TABLES + 3)
-QUARTER_HEADS, CHUNKS, FINGERPRINTS, VALUES = range(TABLES + 3, TABLES + 7)
-POOLS = TABLES + 7
-"""Pools: heads of the two halves, of the four refined tables; overflow lines, crowd nodes, sequence numbers; and those
-of `block_quarters`.
-"""
+OVERFLOW, NODES = range(TABLES, TABLES + 2)
+POOLS = TABLES + 2
+"""Pools: heads of the two halves, of the four refined tables; overflow lines, crowd nodes."""
 
 HEADS, HEAD_ROOM, ENTRIES = 0, TABLES, 2 * TABLES
 LINES_USED, LINES_ROOM, LINES_FREE, FREE_LINE = range(3 * TABLES, 3 * TABLES + 4)
-COUNTERS = 56
+COUNTERS = 40
 """Length of the counters. HEADS, HEAD_ROOM and ENTRIES are the first of one for each table."""
 
 

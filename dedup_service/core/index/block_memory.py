@@ -59,11 +59,6 @@ class SegmentPool:
         self._bases[number] = address - first * self._item_bytes
         return self.room
 
-    def clear(self) -> None:
-        """Give back all memory."""
-        self._segments.clear()
-        self._bases[:] = 0
-
 
 def _bit_length(_typing: Any, _number: Any) -> Any:
     def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -92,23 +87,6 @@ def _close_words(_typing: Any, _address: Any, _word: Any, _radius: Any) -> Any:
     return types.int64(types.int64, types.int64, types.int64), emit
 
 
-def _close_shorts(_typing: Any, _address: Any, _word: Any, _radius: Any) -> Any:
-    def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        address, word, radius = arguments
-        short, lanes = ir.IntType(16), 32
-        vector = ir.VectorType(short, lanes)
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), builder.trunc(word, short), ir.IntType(32)(0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-        words = builder.load(builder.inttoptr(address, vector.as_pointer()), align=32)
-        rest = builder.xor(words, builder.shuffle_vector(one, one, zeros))
-        one_less = builder.and_(rest, builder.add(rest, ir.Constant(vector, [-1] * lanes)))  # without the lowest bit
-        rest = builder.select(builder.icmp_signed(">", radius, ir.IntType(64)(0)), one_less, rest)
-        close = builder.icmp_unsigned("==", rest, ir.Constant(vector, [0] * lanes))
-        return builder.zext(builder.bitcast(close, ir.IntType(lanes)), ir.IntType(64))
-
-    return types.int64(types.int64, types.int64, types.int64), emit
-
-
 bit_length = cast("Callable[[int], int]", intrinsic(_bit_length))
 """Return the number of bits of an int64 >= 0 without its leading zeros. Like the others, for kernels only."""
 
@@ -117,13 +95,6 @@ close_words = cast("Callable[[int, int, int], int]", intrinsic(_close_words))
 
 close_words(address, word, radius): bit i is set if the i-th of them differs from `word` in at most `radius`
 bits. One vector instruction each for XOR, population count and comparison where the processor has them.
-"""
-
-close_shorts = cast("Callable[[int, int, int], int]", intrinsic(_close_shorts))
-"""Compare 32 uint16 at an address, a multiple of 32, with a word; return a mask of 32 bits.
-
-close_shorts(address, word, radius): bit i is set if the i-th of them differs from `word` in at most `radius` bits, 0 or
-1. For one bit, the lowest set bit is cleared, which is cheaper than a population count without an instruction for it.
 """
 
 

@@ -1,4 +1,4 @@
-"""Insertion into and removal from the tables of a shard.
+"""Insertion into and removal from the tables of the seed layout.
 
 Chains: a row is one entry, its sequence and the next row of the same fingerprint. Buckets have each distinct
 fingerprint once, with the first row of its chain, so ten thousand identical pages cost one comparison. A

@@ -51,7 +51,7 @@ class BatchProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """Sizes of the block index, summed over its shards (largest_bucket: the largest of any).
+    """Sizes of the block index.
 
     entries: (sequence, fingerprint) pairs; fingerprints: distinct ones, which buckets store once.
     bytes: memory reserved for all arrays.
@@ -70,9 +70,9 @@ class IndexStatistics:
 
 @dataclass(frozen=True, slots=True)
 class WorkCounters:
-    """The work of all probes since the index was made, summed over shards: a cost that no machine changes.
+    """The work of all probes since the index was made: a cost that no machine changes.
 
-    probes: fingerprints probed, once for each shard; buckets: headers read; entries: fingerprints compared.
+    probes: fingerprints probed; buckets: headers read; entries: fingerprints compared.
     """
 
     probes: int

@@ -38,7 +38,7 @@ NAMES = frozenset(
     PREFIX + name
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "IDF", "USER_WORDS", "PROFILE",
-        "CHANNELS", "K", "KEEP", "MAX_MEMORY", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
+        "CHANNELS", "K", "KEEP", "MAX_MEMORY", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
         "DEADLINE_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "BASES", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP",
         "KAFKA_PREFIX",
         "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES", "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
@@ -48,7 +48,7 @@ NAMES = frozenset(
 DECIDED_BY_THE_SERVICE = (
     "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SCHEME", "TWINSIEVE_FACTORS",
     "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
-    "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY", "TWINSIEVE_SHARDS",
+    "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY",
     "TWINSIEVE_JOURNAL_DAYS", "TWINSIEVE_BASES", "TWINSIEVE_DEADLINE_S",
 )  # fmt: skip
 
@@ -108,7 +108,6 @@ class NearDuplicateSettings:
     rule: MatchRule | None = None
     keep: Keep | None = None
     max_memory_bytes: int | None = None
-    shards: int = 1
     journal_days: float | None = None
     bases: tuple[str, ...] = ()
     processes: int = 1
@@ -140,7 +139,6 @@ class NearDuplicateSettings:
             rule=_rule(settings),
             keep=_keep(settings),
             max_memory_bytes=_max_memory(settings),
-            shards=_integer(settings, "TWINSIEVE_SHARDS", 1),
             journal_days=_journal_days(settings),
             bases=tuple(map(str, settings.getlist("TWINSIEVE_BASES"))),
             processes=processes,

@@ -3,7 +3,7 @@
 A folder is open once in a process, so two spiders of a `CrawlerProcess` share what the first one opened; the last one
 closes it. Each crawl without a folder has a filter to itself.
 
-Invariant: crawls that share a filter agree on everything that it does: space, rule, bounds of expiry, action, shards
+Invariant: crawls that share a filter agree on everything that it does: space, rule, bounds of expiry, action
 and how long the journal is kept. One that does not agree is refused before its first request, and the message names
 the setting.
 """
@@ -79,7 +79,6 @@ class _Opened:
             space=settings.space,
             rule=settings.rule,
             keep=settings.keep,
-            shards=settings.shards,
             max_memory_bytes=settings.max_memory_bytes,
             journal_days=settings.journal_days,
             observers=[self.observers],
@@ -111,7 +110,6 @@ class _Opened:
             ("TWINSIEVE_KEEP", str(self.dedup.keep), str(keep)),
             ("TWINSIEVE_MAX_MEMORY", self._settings.max_memory_bytes, settings.max_memory_bytes),
             ("TWINSIEVE_ACTION", self._settings.action.value, settings.action.value),
-            ("TWINSIEVE_SHARDS", self._settings.shards, settings.shards),
             ("TWINSIEVE_JOURNAL_DAYS", self._settings.journal_days, settings.journal_days),
             ("TWINSIEVE_BASES", self._settings.bases, settings.bases),
         ]

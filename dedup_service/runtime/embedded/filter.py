@@ -74,7 +74,6 @@ class NearDuplicateFilter:
         space: SpaceOptions | None = None,
         rule: MatchRule | None = None,
         keep: Keep | str | None = None,
-        shards: int = 1,
         text_budget_bytes: int = TEXT_BUDGET_BYTES,
         snapshot_every: int = SNAPSHOT_EVERY,
         journal_days: float | None = None,
@@ -92,7 +91,6 @@ class NearDuplicateFilter:
             keep: How many kept pages later ones are compared with, and for how long: `Keep(max_pages=100_000_000)`, or
                 text as `--keep` takes it ("90d,100000000", "all"). The earliest pages expire. None keeps the bounds
                 of the state; a new state keeps all. Other bounds are recorded in the state, as a rule is.
-            shards: Number of parts of each index. Verdicts do not depend on it.
             text_budget_bytes: Size of the compressed main texts that are kept for explanations, by default 256 MiB. The
                 oldest are dropped first. A state in memory keeps none.
             snapshot_every: Number of records between two commits of the kept pages, by default 100,000. The next
@@ -134,7 +132,6 @@ class NearDuplicateFilter:
                 else f"journal_days must be a number of days above 0, got {journal_days!r}"
             )
         settings = StateSettings(
-            shards=shards,
             text_budget_bytes=text_budget_bytes,
             snapshot_every=snapshot_every,
             journal_days=journal_days,

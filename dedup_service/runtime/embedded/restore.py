@@ -71,7 +71,6 @@ class Restorer:
     journal: Journal
     rule: MatchRule
     layout: IndexLayout
-    shards: int
     make: MakeDecider
     begin: Callable[[], None] | None = None
 
@@ -195,7 +194,6 @@ class Restorer:
             self.rule,
             self.layout,
             lambda extra: state_in(extra).removed if extra else (),
-            shards=self.shards,
         )
 
     def _made(self, entries: StoredEntries, state: DeciderState) -> Restored:
@@ -206,7 +204,6 @@ class Restorer:
             tables=entries.tables,
             layout=self.layout,
             removed=state.removed,
-            shards=self.shards,
         )
         return Restored(self.make(candidates, state), candidates, entries)
 

@@ -73,7 +73,7 @@ Delivery = tuple[PreparedPage, bytes | None]
 class StateSettings:
     """How a state is kept; no setting changes a verdict, but for `layout`.
 
-    shards: parts of each index. text_budget_bytes: size of the compressed texts kept, the oldest are dropped first.
+    text_budget_bytes: size of the compressed texts kept, the oldest are dropped first.
     snapshot_every: records between commits of the kept pages. layout: of a new state; an existing one keeps its own.
     journal_days: days for which records of pages without an entry stay; None keeps them (see `deletion`).
     memory_records: how many of the latest of them stay in a state without a folder. memory_limit: of the process;
@@ -81,7 +81,6 @@ class StateSettings:
     """
 
     layout: IndexLayout = DEFAULT_LAYOUT
-    shards: int = 1
     text_budget_bytes: int = TEXT_BUDGET_BYTES
     snapshot_every: int = SNAPSHOT_EVERY
     journal_days: float | None = None
@@ -135,10 +134,10 @@ class State:
             layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
             pages = folder or self._bases.scratch
             if pages is None:
-                self._candidates = LocalCandidates(self.rule, store=self._store, layout=layout, shards=settings.shards)
+                self._candidates = LocalCandidates(self.rule, store=self._store, layout=layout)
                 self._decider = self._new_decider(self._candidates, DeciderState())
             else:
-                restored = self._restored(pages / PAGES_FOLDER, layout, settings.shards)
+                restored = self._restored(pages / PAGES_FOLDER, layout)
                 self._candidates, self._decider = restored.candidates, restored.decider
                 self._entries = restored.entries
                 self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
@@ -158,13 +157,13 @@ class State:
             self._bases.close()
             raise
 
-    def _restored(self, pages: Path, layout: IndexLayout, shards: int) -> Restored:
+    def _restored(self, pages: Path, layout: IndexLayout) -> Restored:
         """Return the decider at the end of the journal. pages: the folder of kept pages."""
         begin = None
         if self._bases:
             self._bases.adopt(self.journal, pages)
             begin = partial(self._bases.begin, self.journal, pages, self.rule, layout)
-        return Restorer(pages, self.journal, self.rule, layout, shards, self._new_decider, begin).restore()
+        return Restorer(pages, self.journal, self.rule, layout, self._new_decider, begin).restore()
 
     def decide(self, deliveries: Sequence[Delivery]) -> list[Verdict]:
         """Return the verdicts on a batch, in its order, once all of them are durable.

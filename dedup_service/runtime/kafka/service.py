@@ -104,8 +104,8 @@ class ServiceSettings:
     sets share nothing. group: name of the service; one set of topics has one. steps: fingerprint, decide, or both;
     shard; canonical.
     instance: name of this process in its groups; None takes the one in the state folder.
-    rule, action, keep: None takes those of the log. processes: workers that prepare pages. shards: parts of the
-    index. page_timeout_s, page_memory_mb: limits on the preparation of a page. rejection_limit: on records
+    rule, action, keep: None takes those of the log. processes: workers that prepare pages.
+    page_timeout_s, page_memory_mb: limits on the preparation of a page. rejection_limit: on records
     that are not pages. start_s: how long to wait for unavailable brokers at startup; later the service waits
     indefinitely.
     drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
@@ -131,7 +131,6 @@ class ServiceSettings:
     action: Action | None = None
     keep: Keep | None = None
     processes: int = 1
-    shards: int = 1
     page_timeout_s: float = PAGE_TIMEOUT_S
     page_memory_mb: int = PAGE_MEMORY_MB
     rejection_limit: RejectionLimit = field(default_factory=RejectionLimit)
@@ -249,7 +248,7 @@ class Service:
             bases=partial(offered_bases, settings.bases, self._bases_folder, space_id) if settings.bases else None,
         )
         if DECIDE in settings.steps:
-            load_kernels(fingerprinter, requested.policy, shards=settings.shards)
+            load_kernels(fingerprinter, requested.policy)
         return requested
 
     @property
@@ -359,7 +358,6 @@ class Service:
                 local,
                 log,
                 written,
-                shards=settings.shards,
                 progress=self._report_restore,
                 stop=stop,
                 max_waiting=DecideSettings().max_pending_outcomes,

@@ -79,7 +79,6 @@ class StoredEntries:
         layout: IndexLayout,
         removed: Removed,
         *,
-        shards: int = 1,
         segment_rows: int = SEGMENT_ROWS,
     ) -> Self:
         """Open the entries in `folder`, with the tables that a rule needs, or begin with none.
@@ -88,14 +87,14 @@ class StoredEntries:
         """
         store = PageStore.open(folder, label, segment_rows=segment_rows)
         try:
-            tables, images = _empty(store, rule, layout, shards)
+            tables, images = _empty(store, rule, layout)
             try:
                 restored = images.restore()
             except StoreDamagedError as error:
                 _LOG.warning("%s: the tables are built again from the pages, which takes longer", error)
                 restored = False
                 images.close()
-                tables, images = _empty(store, rule, layout, shards)
+                tables, images = _empty(store, rule, layout)
             if not restored:
                 images.rebuild(cell_columns, _pending(removed(store.extra())))
             return cls(store, tables, images)
@@ -307,8 +306,8 @@ class _HeldRows:
         return self.entries._size()  # noqa: SLF001
 
 
-def _empty(store: PageStore, rule: MatchRule, layout: IndexLayout, shards: int) -> tuple[EntryTables, TableImages]:
-    tables = EntryTables(layout, shards=shards)
+def _empty(store: PageStore, rule: MatchRule, layout: IndexLayout) -> tuple[EntryTables, TableImages]:
+    tables = EntryTables(layout)
     tables.probe_for(rule)
     blocks = tables.indexes.pop("words", None)
     tables.indexes = {} if blocks is None else {"words": blocks}  # others are built from the store

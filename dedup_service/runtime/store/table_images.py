@@ -1,6 +1,6 @@
 """Images of the tables in memory, so that a process with many rows starts in seconds.
 
-    tables = Tables({"url": HashColumn(HashRows(), "url_hash")}, CellRows(), BlockIndex(3, rows=True))
+    tables = Tables({"url": HashColumn(HashRows(), "url_hash")}, CellRows(), BlockIndex(3))
     images = TableImages(store, tables)
     if not images.restore():                         # after StoreDamagedError: `rebuild` new tables
         images.rebuild(cell_entries)

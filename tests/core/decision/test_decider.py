@@ -34,13 +34,12 @@ class Log:
     def __init__(
         self,
         rule: MatchRule = RULE,
-        shards: int = 1,
         restored: EntryPieces = (),
         overrides: Overrides | None = None,
     ) -> None:
         self.pages: dict[int, PreparedPage] = {}
         self.decisions: list[Decision] = []
-        self.decider = Decider(rule, "space", self, shards=shards, restored=restored, overrides=overrides)
+        self.decider = Decider(rule, "space", self, restored=restored, overrides=overrides)
         self._sequence = count(1)
 
     def name(self, sequence: int) -> tuple[str, str]:
@@ -102,13 +101,10 @@ def flip(value: int, bits: int) -> int:
     return value ^ ((1 << bits) - 1)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, max_size=40),
-    st.integers(1, 3),
-)
-def test_a_page_is_kept_iff_no_earlier_kept_page_matches(pages: list[tuple[int, int]], shards: int) -> None:
+@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, max_size=40))
+def test_a_page_is_kept_iff_no_earlier_kept_page_matches(pages: list[tuple[int, int]]) -> None:
     """The verdicts on any stream are those of a comparison of each page with every kept one."""
-    log, kept = Log(shards=shards), []
+    log, kept = Log(), []
     for number, (words_bits, body_bits) in enumerate(pages):
         words, body = flip(0, words_bits), flip(0, body_bits)
         near = [
@@ -350,15 +346,15 @@ def test_after_a_retraction_a_copy_is_unique_again() -> None:
         log.decider.retract(sequence)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30), st.integers(1, 3))
-def test_a_restored_decider_gives_the_same_verdicts(pages: list[tuple[int, int]], shards: int) -> None:
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30))
+def test_a_restored_decider_gives_the_same_verdicts(pages: list[tuple[int, int]]) -> None:
     """A new decider with the exported entries continues with the same verdicts."""
     log = Log()
     for url, bits in pages[: len(pages) // 2]:
         log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
     kept = [decision.verdict.sequence for decision in log.decisions if decision.kept]
     live = [entry for sequence in kept if (entry := log.decider.entry(sequence)) is not None]
-    restored = Log(shards=shards, restored=[EntryRows.from_entries(live)])
+    restored = Log(restored=[EntryRows.from_entries(live)])
     restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
     for url, bits in pages[len(pages) // 2 :]:
         page = prepared(f"u{url}", body=flip(0, bits), text=bits)

@@ -8,12 +8,11 @@ from dedup_service.core.index import BlockIndex
 from tests.core.index.streams import hot, pairs_of, uniform
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-def test_bulk_equals_one_by_one(shards: int) -> None:
+def test_bulk_equals_one_by_one() -> None:
     """Entries inserted at once in any order, or one by one, give the same answers."""
     stored = np.concatenate([uniform(6000, 1), hot(5000, 2), np.repeat(uniform(5, 3), 300)])
     order = np.random.default_rng(4).permutation(len(stored))
-    at_once, one_by_one = BlockIndex(5, shards=shards), BlockIndex(5, shards=shards)
+    at_once, one_by_one = BlockIndex(5), BlockIndex(5)
     at_once.insert_many(order, stored[order])
     for sequence, fingerprint in enumerate(stored.tolist()):
         one_by_one.insert(sequence, fingerprint)
@@ -23,12 +22,11 @@ def test_bulk_equals_one_by_one(shards: int) -> None:
     assert len(at_once) == len(one_by_one) == len(stored)
 
 
-@pytest.mark.parametrize("shards", [1, 4])
-def test_bulk_insertion_of_a_present_entry_changes_nothing(shards: int) -> None:
+def test_bulk_insertion_of_a_present_entry_changes_nothing() -> None:
     """If one of many entries is there already, StateError is raised and none of the others is added."""
-    index = BlockIndex(3, shards=shards)
+    index = BlockIndex(3)
     index.insert(77, 77)
-    with pytest.raises(StateError, match="sequence 77 with fingerprint 77 is in the index already"):
+    with pytest.raises(StateError, match="row 77 with fingerprint 77 is in the index already"):
         index.insert_many(np.arange(100), np.arange(100, dtype=np.uint64))
     assert len(index) == 1
     assert pairs_of(index.probe(77)) == [(0, 77)]
@@ -45,6 +43,6 @@ def test_bulk_leaves_its_arguments_alone() -> None:
 
 def test_empty_arrays_are_accepted() -> None:
     """They insert nothing, and their probes find nothing."""
-    index = BlockIndex(7, shards=2)
+    index = BlockIndex(7)
     index.insert_many(np.empty(0, np.int64), np.empty(0, np.uint64))
     assert len(index) == len(index.probe_many(np.empty(0, np.uint64))) == len(index.probe(5)) == 0

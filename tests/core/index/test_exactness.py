@@ -17,27 +17,20 @@ entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size
 @settings(deadline=None)  # the first example may compile
 @given(
     radius=st.integers(0, 7),
-    shards=st.integers(1, 5),
     seed=st.booleans(),
-    rows=st.booleans(),
     min_split=st.sampled_from([None, 0, 2, 8]),
-    quarters=st.sampled_from([0, 1, 20, 1000]),
     entries=entries_lists,
     probes=st.lists(fingerprints(), min_size=1, max_size=8),
 )
 def test_probes_equal_brute_force(
     radius: int,
-    shards: int,
     seed: bool,
-    rows: bool,
     min_split: int | None,
-    quarters: int,
     entries: list[tuple[int, int]],
     probes: list[int],
 ) -> None:
-    """Any radius, layout and its options, and number of shards give the candidates of brute force, in order."""
-    layout = "seed" if seed else None
-    index = BlockIndex(radius, shards=shards, layout=layout, rows=rows, min_split=min_split, quarters=quarters)
+    """Any radius, layout and bound of crowded buckets gives the candidates of brute force, in order."""
+    index = BlockIndex(radius, layout="seed" if seed else None, min_split=min_split)
     oracle = BruteForceIndex(radius)
     for sequence, fingerprint in entries:
         index.insert(sequence, fingerprint)
@@ -50,17 +43,10 @@ class AnyHistory(RuleBasedStateMachine):
 
     inserted = Bundle("inserted")
 
-    @initialize(
-        radius=st.integers(0, 7),
-        shards=st.integers(1, 3),
-        seed=st.booleans(),
-        rows=st.booleans(),
-        quarters=st.sampled_from([0, 5, 40, 1000]),
-    )
-    def open(self, radius: int, shards: int, seed: bool, rows: bool, quarters: int) -> None:
+    @initialize(radius=st.integers(0, 7), seed=st.booleans())
+    def open(self, radius: int, seed: bool) -> None:
         """Start empty, with a second level for crowded buckets as early as the layout can."""
-        layout: Layout | None = "seed" if seed else None
-        self.index = BlockIndex(radius, shards=shards, layout=layout, rows=rows, min_split=2, quarters=quarters)
+        self.index = BlockIndex(radius, layout="seed" if seed else None, min_split=2)
         self.oracle = BruteForceIndex(radius)
 
     @rule(target=inserted, sequence=st.integers(0, 9), fingerprint=fingerprints())
@@ -140,17 +126,14 @@ def test_every_neighbour_within_the_radius_is_found(radius: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("radius", "layout", "quarters"),
-    [
-        *((radius, "seed", 0) for radius in range(8)),
-        *((radius, "compact", quarters) for radius in range(4) for quarters in (0, 8000, 1_000_000)),
-    ],
+    ("radius", "layout"),
+    [*((radius, "seed") for radius in range(8)), *((radius, "compact") for radius in range(4))],
 )
-def test_split_buckets_stay_exact(radius: int, layout: Layout, quarters: int) -> None:
+def test_split_buckets_stay_exact(radius: int, layout: Layout) -> None:
     """Near copies of entries in buckets with a second level are found as by brute force."""
     stored = np.concatenate([hot(6000, 1), hot(6000, 2, block=radius % 4), uniform(500, 3)])
     stored = np.unique(np.concatenate([stored, one_half(900, 5, 0), one_half(900, 6, 1), one_half(900, 6, 1) ^ 1]))
-    index, oracle = BlockIndex(radius, layout=layout, quarters=quarters), BruteForceIndex(radius)
+    index, oracle = BlockIndex(radius, layout=layout), BruteForceIndex(radius)
     index.insert_many(np.arange(len(stored)), stored)
     oracle.entries.update(enumerate(stored.tolist()))
     generator = np.random.default_rng(4)

@@ -32,11 +32,10 @@ def near_copies(stored: np.ndarray, count: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("radius", range(4))
-@pytest.mark.parametrize("rows", [False, True])
-def test_exact_while_buckets_are_split(radius: int, rows: bool) -> None:
+def test_exact_while_buckets_are_split(radius: int) -> None:
     """Around the first splits and at twice as many entries, probes find what brute force finds."""
     stored = np.concatenate([uniform(FIRST_SPLIT - 400, 1), one_half(200, 2, 0), hot(200, 3), uniform(300_000, 4)])
-    index = BlockIndex(radius, rows=rows, quarters=0)
+    index = BlockIndex(radius)
     done = 0
     for size in (FIRST_SPLIT - 600, FIRST_SPLIT - 1, FIRST_SPLIT + 1, FIRST_SPLIT + 700, 2 * FIRST_SPLIT, len(stored)):
         index.insert_many(np.arange(done, size), stored[done:size])
@@ -52,7 +51,7 @@ def test_exact_while_buckets_are_split(radius: int, rows: bool) -> None:
 def test_exact_while_hot_tables_grow(half: int) -> None:
     """Hundreds of thousands of fingerprints with one half are found as by brute force, also after half are gone."""
     stored = np.unique(np.concatenate([one_half(400_000, 1, half), uniform(50_000, 2)]))
-    index = BlockIndex(3, rows=True, quarters=0)
+    index = BlockIndex(3)
     index.insert_many(np.arange(len(stored)), stored)
     gone = np.arange(0, len(stored), 2)
     index.remove_many(gone, stored[gone])
@@ -63,14 +62,13 @@ def test_exact_while_hot_tables_grow(half: int) -> None:
         assert list(zip(found[number].distances.tolist(), found[number].sequences.tolist(), strict=True)) == expected
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-def test_a_reserved_index_is_the_same(shards: int) -> None:
+def test_a_reserved_index_is_the_same() -> None:
     """Prepared for what is inserted, for less or for more, it finds what brute force finds; then it grows on."""
     stored = np.concatenate([uniform(FIRST_SPLIT * 2, 1), one_half(2000, 2, 0), hot(200, 3), uniform(200_000, 4)])
-    grown = BlockIndex(3, rows=True, shards=shards, quarters=0)
+    grown = BlockIndex(3)
     grown.insert_many(np.arange(len(stored)), stored)
-    for expected in (0, FIRST_SPLIT * 2 * shards, len(stored) * 2):
-        index = BlockIndex(3, rows=True, shards=shards, quarters=0)
+    for expected in (0, FIRST_SPLIT * 2, len(stored) * 2):
+        index = BlockIndex(3)
         index.reserve(expected)
         index.insert_many(np.arange(len(stored)), stored)
         probes = near_copies(stored, 60, expected)
@@ -84,17 +82,16 @@ def test_a_reserved_index_is_the_same(shards: int) -> None:
         assert len(index) == 0
 
 
-@pytest.mark.parametrize(("quarters", "most"), [(0, 48), (1_000_000, 120)])
-def test_growth_moves_no_memory(quarters: int, most: int) -> None:
+def test_growth_moves_no_memory() -> None:
     """From 300,000 to a million entries, memory grows in proportion at every step: nothing is held twice."""
-    index = BlockIndex(3, rows=True, quarters=quarters)
+    index = BlockIndex(3)
     stored = uniform(1_000_000, 1)
     index.insert_many(np.arange(300_000), stored[:300_000])
     before = index.statistics().bytes
     for begin in range(300_000, 1_000_000, 10_000):
         index.insert_many(np.arange(begin, begin + 10_000), stored[begin : begin + 10_000])
         after = index.statistics().bytes
-        assert after - before < 10_000 * most
+        assert after - before < 10_000 * 48
         before = after
 
 
@@ -108,7 +105,7 @@ def test_an_index_is_not_copied() -> None:
 
 def test_a_late_second_level_moves_a_bounded_bucket() -> None:
     """However high the bound is set, a crowded bucket gets its second level while it is small, and stays exact."""
-    index, stored = BlockIndex(3, min_split=100_000, quarters=0), np.unique(one_half(20_000, 1, 0))
+    index, stored = BlockIndex(3, min_split=100_000), np.unique(one_half(20_000, 1, 0))
     index.insert_many(np.arange(len(stored)), stored)
     assert index.statistics().split_buckets == 1
     probe = np.uint64(int(stored[77]) ^ 1 << 40)
@@ -118,7 +115,7 @@ def test_a_late_second_level_moves_a_bounded_bucket() -> None:
 
 def test_rows_outside_are_refused() -> None:
     """The largest row number is accepted, the next one is refused by every call."""
-    index = BlockIndex(3, rows=True)
+    index = BlockIndex(3)
     index.insert(MAX_ROW, 1)
     assert index.probe(1).sequences.tolist() == [MAX_ROW]
     with pytest.raises(ConfigurationError, match="does not fit"):

@@ -32,38 +32,10 @@ def test_buckets_probed(radius: int, buckets: int) -> None:
 @pytest.mark.parametrize(("radius", "lines"), [(0, 1), (1, 2), (2, 18), (3, 34)])
 def test_lines_probed(radius: int, lines: int) -> None:
     """Each radius reads the lines of halves that its tolerances require: of 65,536 buckets 16 are near."""
-    index = BlockIndex(radius, quarters=0)
-    index.insert_many(np.arange(1000), uniform(1000, 1))
-    work = work_of(index, uniform(50, 2))
-    assert (work.probes, work.buckets) == (50, 50 * lines)
-
-
-@pytest.mark.parametrize("radius", range(4))
-def test_quarters_probed(radius: int) -> None:
-    """Each radius reads one line of each of its quarters, as long as the entries are in the headers."""
     index = BlockIndex(radius)
     index.insert_many(np.arange(1000), uniform(1000, 1))
     work = work_of(index, uniform(50, 2))
-    assert (work.probes, work.buckets) == (50, 50 * (radius + 1))
-
-
-def test_lines_of_quarters_on_even_load() -> None:
-    """With 15 entries in a bucket, nearly all of them have one chunk beside the header."""
-    index = BlockIndex(3)
-    index.insert_many(np.arange(1_000_000), uniform(1_000_000, 1))
-    work = work_of(index, uniform(2000, 2))
-    assert work.buckets / work.probes < 8.1
-    assert work.entries / work.probes < 1.1 * 4 * 1_000_000 / 65_536
-
-
-def test_halves_are_searched_only_near_crowded_buckets() -> None:
-    """A crowd of near fingerprints beyond what a bucket of the quarters takes costs other probes nothing."""
-    stored = np.unique(np.concatenate([uniform(30_000, 1), one_half(3000, 2, 0) & np.uint64(0x0FFF_FFFF_FFFF)]))
-    index = BlockIndex(3)
-    index.insert_many(np.arange(len(stored)), stored)
-    assert index.statistics().split_buckets >= 2
-    assert work_of(index, uniform(2000, 3)).buckets < 2000 * 5
-    assert work_of(index, stored[:20]).buckets > 20 * 30
+    assert (work.probes, work.buckets) == (50, 50 * lines)
 
 
 def test_entries_scanned_on_even_load() -> None:
@@ -77,7 +49,7 @@ def test_entries_scanned_on_even_load() -> None:
 @pytest.mark.parametrize("size", [100_000, 600_000])
 def test_lines_read_on_even_load(size: int) -> None:
     """At radius 3 a probe of halves reads two buckets for each bit of a bucket's number, and few further lines."""
-    index = BlockIndex(3, quarters=0)
+    index = BlockIndex(3)
     index.insert_many(np.arange(size), uniform(size, 1))
     work = work_of(index, uniform(2000, 2))
     assert work.buckets / work.probes < 1.3 * 2 * (1 + np.log2(max(size / 4.5, 65_536)))
@@ -102,7 +74,7 @@ def test_second_level_bounds_a_hot_block(radius: int, bound: int) -> None:
 def test_refined_tables_bound_a_hot_half(half: int) -> None:
     """A half that 50,000 pages share costs hundreds of lines; without refined tables, 8,000 lines."""
     stored, probes = np.unique(one_half(50_000, 1, half)), one_half(100, 2, half)
-    split, whole = BlockIndex(3, quarters=0), BlockIndex(3, min_split=None, quarters=0)
+    split, whole = BlockIndex(3), BlockIndex(3, min_split=None)
     for index in (split, whole):
         index.insert_many(np.arange(len(stored)), stored)
     work, without = work_of(split, probes), work_of(whole, probes)
@@ -114,12 +86,11 @@ def test_refined_tables_bound_a_hot_half(half: int) -> None:
     assert whole.statistics().split_buckets == 0
 
 
-@pytest.mark.parametrize("quarters", [0, 1_000_000])
 @pytest.mark.parametrize("block", range(4))
-def test_a_hot_block_of_16_bits_is_bounded(block: int, quarters: int) -> None:
+def test_a_hot_block_of_16_bits_is_bounded(block: int) -> None:
     """A block that a fifth of 500,000 pages share costs a probe some thousand comparisons at most."""
     stored = np.concatenate([uniform(400_000, 1), hot(100_000, 2, block)])
-    index = BlockIndex(3, quarters=quarters)
+    index = BlockIndex(3)
     index.insert_many(np.arange(len(stored)), stored)
     work = work_of(index, hot(500, 3, block))
     assert work.entries / work.probes < 2000
@@ -134,12 +105,10 @@ def test_small_buckets_are_not_split(layout: Layout) -> None:
     assert index.statistics().split_buckets == 0
 
 
-@pytest.mark.parametrize(
-    ("layout", "quarters", "bound"), [("seed", 0, 250), ("compact", 0, 130), ("compact", 1_000_000, 200)]
-)
-def test_memory_follows_the_entries(layout: Layout, quarters: int, bound: int) -> None:
+@pytest.mark.parametrize(("layout", "bound"), [("seed", 250), ("compact", 130)])
+def test_memory_follows_the_entries(layout: Layout, bound: int) -> None:
     """A hundred thousand entries take a bounded room each, also after all were replaced."""
-    index = BlockIndex(3, layout=layout, quarters=quarters)
+    index = BlockIndex(3, layout=layout)
     stored = uniform(100_000, 1)
     index.insert_many(np.arange(len(stored)), stored)
     size = index.statistics().bytes
@@ -151,17 +120,16 @@ def test_memory_follows_the_entries(layout: Layout, quarters: int, bound: int) -
     assert len(index) == 100_000
 
 
-@pytest.mark.parametrize(("quarters", "most"), [(0, 37), (2_000_000, 75)])
-def test_memory_after_removing_half_and_adding_as_many(quarters: int, most: int) -> None:
+def test_memory_after_removing_half_and_adding_as_many() -> None:
     """A million entries take a bounded number of bytes for a row, before and after half were replaced."""
-    index = BlockIndex(3, rows=True, quarters=quarters)
+    index = BlockIndex(3)
     stored, later = uniform(1_000_000, 1), uniform(500_000, 2)
     index.insert_many(np.arange(len(stored)), stored)
     size = index.statistics().bytes
-    assert size / len(stored) < most
+    assert size / len(stored) < 37
     for begin in range(0, len(later), 50_000):
         gone = slice(2 * begin, 2 * begin + 100_000, 2)
         index.remove_many(np.arange(gone.start, gone.stop, 2), stored[gone])
         index.insert_many(np.arange(gone.start, gone.stop, 2), later[begin : begin + 50_000])
-    assert index.statistics().bytes <= (1.08 if quarters else 1.02) * size  # chunks of 32 stay with 11 entries or fewer
+    assert index.statistics().bytes <= 1.02 * size
     assert len(index) == 1_000_000

@@ -69,7 +69,6 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_PROCESSES", True),
         ("TWINSIEVE_CONCURRENCY", "many"),
         ("TWINSIEVE_KEEP", "90m"),
-        ("TWINSIEVE_SHARDS", 1.5),
         ("TWINSIEVE_TIMEOUT_S", "soon"),
         ("TWINSIEVE_TIMEOUT_S", 0),
         ("TWINSIEVE_TIMEOUT_S", "inf"),
@@ -123,9 +122,7 @@ def test_brokers_and_options_may_be_values_or_strings() -> None:
         assert "a,b=c" not in repr(kafka)
 
 
-@pytest.mark.parametrize(
-    "name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "KEEP", "SHARDS", "DEADLINE_S"]
-)
+@pytest.mark.parametrize("name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "KEEP", "DEADLINE_S"])
 def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
     """A setting for verdicts in the crawl is refused next to a broker, and the message says what to do."""
     with pytest.raises(ConfigurationError, match=f"remove TWINSIEVE_{name} .the service"):

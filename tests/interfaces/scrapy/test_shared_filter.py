@@ -101,7 +101,6 @@ def test_the_last_crawl_closes_the_state(tmp_path: Path) -> None:
         ("TWINSIEVE_SCHEME", "twinsieve", "tf"),
         ("TWINSIEVE_PROFILE", "balanced", "precise"),
         ("TWINSIEVE_KEEP", 5, "all"),
-        ("TWINSIEVE_SHARDS", 1, 2),
         ("TWINSIEVE_JOURNAL_DAYS", 7, 8),
     ],
 )

@@ -21,7 +21,6 @@ from dedup_service.interfaces.cli.support.options import (
     KEEP,
     MATCHING,
     MAX_MEMORY,
-    SHARDS,
     SPACE,
     WORKERS,
     parse_duration_ms,
@@ -63,7 +62,6 @@ _NOT_ASKED = frozenset(
         "processes",
         "page_timeout_s",
         "page_memory_mb",
-        "shards",
         "max_memory",
         "dashboard",
         "dashboard_token",
@@ -194,7 +192,7 @@ class Outputs:
     help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
 @with_options(BASES, *MATCHING, KEEP, MAX_MEMORY, *SPACE)
-@with_options(*WORKERS, SHARDS)
+@with_options(*WORKERS)
 @click.option(
     "--url-prefix",
     metavar="TEXT",
@@ -258,7 +256,6 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
             space=space,
             rule=rule,
             keep=options["keep"],
-            shards=options["shards"],
             journal_days=options["keep_journal"] / _DAY_MS if options["keep_journal"] >= 0 else None,
             max_memory_bytes=options["max_memory"],
             observers=observers,

@@ -17,7 +17,6 @@ from dedup_service.interfaces.cli.support.options import (
     KEEP,
     MATCHING,
     SERVED_BASES,
-    SHARDS,
     SPACE,
     WORKERS,
     bases_from,
@@ -73,7 +72,7 @@ MAX_BYTES = 32 << 20
     help="What happens to duplicates. [default: that of the log]",
 )
 @with_options(*SPACE)
-@with_options(*WORKERS, SHARDS)
+@with_options(*WORKERS)
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary on stderr.")
 def replay_command(**options: Any) -> int:
     """Replay the log of a service, from its beginning to its present end.
@@ -144,7 +143,7 @@ def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tu
     if options["source"] == PAGES:
         require_same_pages(connection, topics, log)
     given, space_id = bases_from(options), requested.space_id
-    reading = stack.enter_context(temporary_replica(log, given, space_id=space_id, shards=options["shards"]))
+    reading = stack.enter_context(temporary_replica(log, given, space_id=space_id))
     requested, sink = _sink(options, requested, reading.replica, log.first, stack)
     read = stack.enter_context(records_progress("replaying"))
     batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, left_out, read)

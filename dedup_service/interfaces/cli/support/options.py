@@ -1,7 +1,7 @@
 """Options that several subcommands share, and the values that they stand for.
 
 - Space and matching: `SPACE` → `SpaceOptions`, `MATCHING` → `MatchRule`.
-- Work: `WORKERS` → the processes that prepare pages; `SHARDS`.
+- Work: `WORKERS` → the processes that prepare pages.
 - The log: `BROKER` → a connection and a set of topics; `TARGET` → a service's log or a state folder.
 - Durations: `90s`, `30m`, `12h`, `7d`, `forever`.
 
@@ -273,15 +273,6 @@ def preparer_from(options: Mapping[str, Any], space: SpaceOptions, *, keep_text:
         keep_text=keep_text,
     )
 
-
-SHARDS = click.option(
-    "--shards",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Shards of the index; verdicts do not depend on it.",
-)
 
 BROKER = (
     click.option(

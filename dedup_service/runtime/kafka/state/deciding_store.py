@@ -140,7 +140,6 @@ class DecidingStore:
         self.folder = folder
         self._every = every
         self._superseded = superseded
-        self._shards = 1
         self._bases: FirstPages | None = None
         self._stored: StoredSnapshot | None = None
         self._entries: StoredEntries | None = None
@@ -186,13 +185,13 @@ class DecidingStore:
             reason,
         )
 
-    def begin(self, stored: StoredSnapshot | None, *, shards: int = 1, bases: FirstPages | None = None) -> None:
+    def begin(self, stored: StoredSnapshot | None, *, bases: FirstPages | None = None) -> None:
         """Go on from a snapshot that `stored` returned, or, with None, from the beginning of the log.
 
         bases: of the log, whose kept pages it begins with; None: without any.
         """
         self._end()
-        self._stored, self._shards, self._bases = stored, shards, bases
+        self._stored, self._bases = stored, bases
         self._taken_at, self._applied = -1 if stored is None else stored.sequence, 0
 
     def entries(self, log: str, policy: Policy) -> tuple[EntryStore, EntryTables]:
@@ -215,7 +214,6 @@ class DecidingStore:
             policy.rule,
             policy.layout,
             _removed_in_base if stored is None else lambda _extra: stored.state.replica.decider.removed,
-            shards=self._shards,
         )
         self._stored = None
         return_freed_memory()

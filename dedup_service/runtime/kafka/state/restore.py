@@ -91,7 +91,6 @@ def restore(
     log: LogSource,
     written: Mapping[tuple[str, int], int],
     *,
-    shards: int = 1,
     progress: Callable[[RestoreEvent], None] | None = None,
     stop: threading.Event | None = None,
     max_waiting: int | None = None,
@@ -123,7 +122,7 @@ def restore(
         bases.admit(memory)
     while True:
         try:
-            run = _Run(local, log, stored, identity, written, shards, stop, pages, memory, bases)
+            run = _Run(local, log, stored, identity, written, stop, pages, memory, bases)
             return run.apply_up_to(max(end, run.start), progress, max_waiting)
         except UNUSABLE as error:
             if stored is None:
@@ -142,7 +141,6 @@ class _Run:
         stored: StoredSnapshot | None,
         identity: str | None,
         written: Mapping[tuple[str, int], int],
-        shards: int,
         stop: threading.Event,
         pages: str | None,
         memory: ProcessMemoryLimit | None,
@@ -155,11 +153,10 @@ class _Run:
         sequence = -1 if stored is None else stored.sequence
         self.start = max(log.first, offset_of(sequence) + 1)
         local.names.begin(identity or "", sequence, page_name_reader(log, stop, self._holds))
-        local.pages.begin(stored, shards=shards, bases=bases)
+        local.pages.begin(stored, bases=bases)
         state = None if stored is None else stored.state.replica
         self._replica = Replica(
             local.names if bases is None else bases.names(local.names),
-            shards=shards,
             state=state,
             entries=local.pages.entries,
             bases=None if bases is None else bases.begun,

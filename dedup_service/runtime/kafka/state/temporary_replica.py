@@ -52,7 +52,7 @@ class TemporaryReplica:
 
 @contextmanager
 def temporary_replica(
-    log: LogSource, given: Mapping[str, str], *, space_id: str | None = None, shards: int = 1
+    log: LogSource, given: Mapping[str, str], *, space_id: str | None = None
 ) -> Iterator[TemporaryReplica]:
     """Yield a replica before the first record of `log`, whose messages are numbered (`number_log`).
 
@@ -66,7 +66,7 @@ def temporary_replica(
         if first is not None:
             require_bases(first.policy, given)
         if first is None or not first.policy.bases:
-            yield TemporaryReplica(Replica(names, shards=shards))
+            yield TemporaryReplica(Replica(names))
             return
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-")))
         space = space_id or first.policy.space_id
@@ -74,8 +74,8 @@ def temporary_replica(
         stack.callback(bases.close)
         store = DecidingStore(folder / PAGES_FOLDER, SNAPSHOT_EVERY, superseded=folder / "snapshot")
         pages = stack.enter_context(closing(store))
-        pages.begin(None, shards=shards, bases=bases)
-        replica = Replica(bases.names(names), shards=shards, entries=pages.entries, bases=bases.begun)
+        pages.begin(None, bases=bases)
+        replica = Replica(bases.names(names), entries=pages.entries, bases=bases.begun)
         try:
             yield TemporaryReplica(replica, bases, pages)
         except UNUSABLE as error:

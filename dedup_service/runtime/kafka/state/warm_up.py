@@ -26,10 +26,10 @@ _LETTERS = 400
 _TOPIC = "warm-up"
 
 
-def load_kernels(fingerprinter: Fingerprinter, policy: Policy, *, shards: int = 1) -> int:
+def load_kernels(fingerprinter: Fingerprinter, policy: Policy) -> int:
     """Return how many pages were decided. policy: of the log; `fingerprinter` is of its space."""
     policy = replace(policy, layout=replace(policy.layout, window=_WINDOW))
-    replica = Replica(_NoNames(), shards=shards)
+    replica = Replica(_NoNames())
     records: list[list[LogRecord]] = [[PolicyRecord(policy, initial=True, log=_TOPIC)]]
     records += [list(batch) for batch in _batches(fingerprinter, policy.space_id)]
     decided = offset = 0

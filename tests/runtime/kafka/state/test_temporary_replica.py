@@ -29,10 +29,10 @@ def log_with(records: Sequence[LogRecord]) -> ListLog:
     return ListLog(records, together=True, first=first_offset(begun.policy.based_on))
 
 
-def decided_again(log: ListLog, given: dict[str, str], *, shards: int = 1) -> list[Verdict]:
+def decided_again(log: ListLog, given: dict[str, str]) -> list[Verdict]:
     """The verdicts of a reader of the whole log."""
     found: list[Verdict] = []
-    with temporary_replica(log, given, shards=shards) as reading:
+    with temporary_replica(log, given) as reading:
         for messages in log.read_to_end(max_records=7, end=log.end()):
             outcomes = reading.replica.apply_many(numbered(messages))  # type: ignore[arg-type]
             found += [outcome.verdict for outcome in outcomes if outcome is not None and outcome.verdict is not None]
@@ -56,9 +56,8 @@ def test_verdicts_are_those_that_the_service_gave(
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     monkeypatch.setattr(module, "SNAPSHOT_EVERY", 20)
-    for shards in (1, 4):
-        assert decided_again(log_with(log), given, shards=shards) == expected
-        assert not list(scratch.iterdir())
+    assert decided_again(log_with(log), given) == expected
+    assert not list(scratch.iterdir())
     assert {None} < {verdict.duplicate_of_base for verdict in expected} <= {None, *given}
     assert digests(tmp_path / "a") == before
 

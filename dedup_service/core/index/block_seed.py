@@ -1,15 +1,10 @@
-"""One shard in the seed layout: four tables over one arena, how they grow, and which sequences belong to a shard.
+"""The seed layout: four tables over one arena, and how they grow.
 
-Shard `splitmix64(sequence) % shards` owns an entry. A bare remainder would leave shards empty if sequences have
-gaps (commit markers take every other offset of a log); the mixer makes the load even for any pattern of
-sequences.
-
-Kernels do the work. They stop when an array is full or a bucket is crowded; `SeedShard` makes room and continues
+Kernels do the work. They stop when an array is full or a bucket is crowded; `SeedLayout` makes room and continues
 them. Nothing here is thread-safe: one thread at a time, reading or writing.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.index.block_arena import empty_arrays, more_headers, more_rows, rebuilt, split, split_room
@@ -30,7 +25,6 @@ from dedup_service.core.index.block_layout import (
 )
 from dedup_service.core.index.block_probe import Distances, Output, probe_all
 from dedup_service.core.index.block_write import CROWDED, DONE, DUPLICATE, FULL, insert_all, insert_few, remove_one
-from dedup_service.core.splitmix import GAMMA, mix64, splitmix64
 
 MIN_SPLIT = 4096
 """Entries up to which a bucket is never split.
@@ -52,24 +46,13 @@ FIRST_OUTPUT = 1024
 """Candidates that the first output has room for."""
 
 
-def owner(sequence: int, shards: int) -> int:
-    """Return the shard, 0 to shards - 1, that owns `sequence`."""
-    return splitmix64(sequence) % shards
-
-
-def owners(sequences: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int64]:
-    """Return the owner of each of sequences: int64[n], as int64[n]."""
-    mixed = mix64(sequences.astype(np.uint64) + GAMMA)
-    return (mixed % np.uint64(shards)).astype(np.int64)
-
-
-class SeedShard:
-    """The entries of one shard, exact within `radius` (0 to 7)."""
+class SeedLayout:
+    """Entries in the seed layout, exact within `radius` (0 to 7)."""
 
     __slots__ = ("_arrays", "_children", "_leaves", "_min_split", "_output", "_radius", "_tables")
 
     def __init__(self, radius: int, *, min_split: int | None = MIN_SPLIT) -> None:
-        """Make an empty shard. min_split: see `BlockIndex`."""
+        """Make an empty layout. min_split: see `BlockIndex`."""
         self._radius = radius
         self._min_split = min_split
         self._tables = min(radius + 1, 4)
@@ -120,7 +103,7 @@ class SeedShard:
     def probe(self, fingerprints: Fingerprints, limit: int) -> tuple[Integers, Integers, Distances]:
         """Return the candidates of fingerprints: uint64[n], unsorted.
 
-        limit: of the entries of one stored fingerprint, so many at most, those with the smallest sequences.
+        limit: of the entries of one stored fingerprint, so many at most, those with the smallest rows.
         The result is (queries int64[m], sequences int64[m], distances uint8[m]). The last two are views that
         the next probe overwrites.
         """
@@ -132,22 +115,22 @@ class SeedShard:
         queries = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         return queries, self._output[0][:found], self._output[1][:found]
 
-    def insert(self, sequences: Integers, fingerprints: Fingerprints) -> None:
+    def insert(self, rows: Integers, fingerprints: Fingerprints) -> None:
         """Insert entries; StateError, and no change, if one is there already.
 
-        sequences: int64[n], ascending; fingerprints: uint64[n].
+        rows: int64[n], ascending; fingerprints: uint64[n].
         """
         self._make_room(fingerprints)
         crowded = self._crowded_length(len(fingerprints))
         insert = insert_all if len(fingerprints) >= BULK else insert_few
         done, status = 0, -1
         while status != DONE:
-            done = insert(sequences, fingerprints, done, crowded, self._tables, self._leaves, self._arrays)
+            done = insert(rows, fingerprints, done, crowded, self._tables, self._leaves, self._arrays)
             status = self.counters[STATUS]
             if status == DUPLICATE:
-                self.remove(sequences[:done], fingerprints[:done])
+                self.remove(rows[:done], fingerprints[:done])
                 raise StateError(
-                    f"sequence {sequences[done]} with fingerprint {fingerprints[done]} is in the index already; "
+                    f"row {rows[done]} with fingerprint {fingerprints[done]} is in the index already; "
                     "remove it first, or insert it once"
                 )
             if status == CROWDED:
@@ -155,13 +138,13 @@ class SeedShard:
             if status == FULL:
                 self._arrays = rebuilt(self._arrays)
 
-    def remove(self, sequences: Integers, fingerprints: Fingerprints) -> int:
+    def remove(self, rows: Integers, fingerprints: Fingerprints) -> int:
         """Remove entries: int64[n], uint64[n]; return how many, up to the first that is not there."""
-        for number in range(len(sequences)):
+        for number in range(len(rows)):
             one = fingerprints[number : number + 1]
-            if not remove_one(int(sequences[number]), one, self._tables, self._leaves, self._arrays):
+            if not remove_one(int(rows[number]), one, self._tables, self._leaves, self._arrays):
                 return number
-        return len(sequences)
+        return len(rows)
 
     def _crowded_length(self, new: int) -> int:
         """Return the length above which a bucket is split once `new` more entries are in."""
@@ -174,7 +157,10 @@ class SeedShard:
         new = len(fingerprints)
         rows_needed = len(self) + new
         if rows_needed > MAX_ROWS:
-            raise StateError(f"a shard has room for {MAX_ROWS} entries, not {rows_needed}; use more shards")
+            raise StateError(
+                f"an index of radius {self._radius} has room for {MAX_ROWS} entries, not {rows_needed}; "
+                "bound the kept pages, or choose a radius up to 3"
+            )
         if rows_needed > len(self._arrays[3]):
             self._arrays = more_rows(self._arrays, rows_needed)
         if new < BULK or new < self.counters[FINGERPRINTS] // 8:
