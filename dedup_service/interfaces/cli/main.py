@@ -37,7 +37,6 @@ COMMANDS = {
     "idf": (f"{_CLI}.commands.idf:idf_group", "Build a table of word frequencies (IDF)."),
     "label": (f"{_CLI}.calibration.label:label_command", "Label pairs of pages by hand, for calibration."),
     "pairs": (f"{_CLI}.commands.pairs:pairs_command", "Compare given pairs of pages."),
-    "plan": (f"{_CLI}.commands.plan:plan_command", "Plan machines for an index over many of them."),
     "policy": (f"{_CLI}.commands.policy:policy_group", "Show or change the rule and the action of a log."),
     "replay": (f"{_CLI}.commands.replay:replay_command", "Replay a service's log, also under another policy."),
     "retract": (f"{_CLI}.commands.retract:retract_command", "Remove kept pages from the index."),

@@ -240,7 +240,7 @@ def _shard_of(options: dict[str, Any]) -> ShardNumber | None:
     if options["verify"] and options["shards"] is None:
         raise click.UsageError("--verify compares the answers of shards: give --steps decide and --shards")
     if options["max_memory"] is not None and options["shards"] is not None:
-        raise click.UsageError("--max-memory is not for shards: bound the kept pages with --keep, see `twinsieve plan`")
+        raise click.UsageError("--max-memory is not for shards: bound the kept pages with --keep")
     return None if options["shard"] is None else ShardNumber.parse(options["shard"])
 
 
