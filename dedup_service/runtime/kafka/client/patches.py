@@ -32,8 +32,7 @@
    end: `poll` never returns (3.0.12, consumer/fetcher.py, `fetched_records`).
    Cure (`_PartitionRecords.take`): the partition is fetched again.
 
-Further faults, batches that unpack to any size or not at all, are cured in `unpacking`; what the event loop does for
-nothing is left out in `loop`.
+Further faults, batches that unpack to any size or not at all, are cured in `unpacking`.
 
 Another minor release than the tested one gets a warning, another major one is refused, since the cures
 depend on what is inside. What needs private attributes of the library at run time is in `internals`.
@@ -52,12 +51,12 @@ from kafka.errors import CorruptRecordError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import KafkaNetSocket, create_connection
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.transport import KafkaSSLTransport
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from kafka.record.util import decode_varint
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.kafka.client.loop import EagerTransport, Loop
 from dedup_service.runtime.kafka.client.unpacking import BoundedBatch
 
 TESTED = "3.0.12"
@@ -91,7 +90,7 @@ class PatchedKafkaClient(KafkaNetClient):  # type: ignore[misc]
     """The network side of a client; its `await_ready` does not raise if a broker is merely unavailable."""
 
     def __init__(self, **configs: Any) -> None:
-        net = Loop(**configs)
+        net = NetworkSelector(**configs)
         super().__init__(net=net, manager=ClosingManager(net, **configs))
 
     def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
@@ -149,14 +148,14 @@ class ClosingManager(KafkaConnectionManager):  # type: ignore[misc]
 
     def _transport(self, node: Any, sock: Any, timeout_at: float | None) -> Any:
         if not self.ssl_enabled:
-            return EagerTransport(self._net, sock, host=node.host)
+            return KafkaTCPTransport(self._net, sock, host=node.host)
         settings = {name: value for name, value in self.config.items() if name.startswith("ssl_")}
         transport = _TimedTls(self._net, sock, host=node.host, **settings)
         transport.timeout_at = timeout_at or time.monotonic() + self.config["request_timeout_ms"] / 1000
         return transport
 
 
-class _TimedTls(EagerTransport, KafkaSSLTransport):  # type: ignore[misc]
+class _TimedTls(KafkaSSLTransport):  # type: ignore[misc]
     """A TLS connection whose handshake ends in time; timeout_at: on the monotonic clock, in seconds."""
 
     timeout_at: float
