@@ -1,4 +1,4 @@
-"""`twinsieve topics`: create, check and describe the topics of a service, and repair their transactions."""
+"""`twinsieve topics`: create and check the topics of a service, and repair their transactions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -21,7 +21,7 @@ from dedup_service.interfaces.cli.support.options import (
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.hanging_transactions import HangingTransaction
-    from dedup_service.runtime.kafka.topics import TopicCreation, TopicDescription, TopicProblem
+    from dedup_service.runtime.kafka.topics import TopicCreation, TopicProblem
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of a table.")
 
@@ -166,22 +166,6 @@ def check_command(outputs: str, *, as_json: bool, **broker: Any) -> int:
     return _code(problems)
 
 
-@topics_group.command("describe", epilog=EPILOG)
-@with_options(*BROKER)
-@_JSON
-def describe_command(*, as_json: bool, **broker: Any) -> int:
-    """Show the existing topics with the settings in force."""
-    from dedup_service.runtime.kafka.topics import describe
-
-    descriptions = describe(connection_from(broker), topics_from(broker), whole=True)
-    if as_json:
-        _echo({"topics": list(map(asdict, descriptions))})
-    else:
-        columns = ("topic", "partitions", "replicas", "cleanup", "kept for", "largest batch", "min in sync", "state")
-        _table("Topics", columns, map(_description_row, descriptions))
-    return ExitCode.DONE
-
-
 @topics_group.command("repair-transactions", epilog=EPILOG)
 @with_options(*BROKER)
 @click.option("--dry-run", is_flag=True, help="List the transactions without ending them.")
@@ -240,23 +224,6 @@ def _created_row(result: "TopicCreation") -> tuple[str, ...]:
     existed = f"existed, not changed: {differs}" if differs else "existed"
     kept = format_duration_ms(int(topic.settings["retention.ms"]))
     return topic.name, f"{topic.partitions}", f"{topic.replication}", kept, "created" if result.created else existed
-
-
-def _description_row(topic: "TopicDescription") -> tuple[str, ...]:
-    settings = topic.settings
-    state = "ready" if not topic.offline else f"{topic.offline} partitions without a leader"
-    if topic.under_replicated and not topic.offline:
-        state = f"{topic.under_replicated} partitions with replicas out of sync"
-    return (
-        topic.name,
-        f"{topic.partitions}",
-        f"{topic.replication}",
-        settings.get("cleanup.policy", "?"),
-        format_duration_ms(int(settings.get("retention.ms", -1))),
-        f"{int(settings.get('max.message.bytes', 0)):,}",
-        settings.get("min.insync.replicas", "?"),
-        state,
-    )
 
 
 def _print_problems(problems: Sequence["TopicProblem"]) -> None:
