@@ -2,11 +2,10 @@
 
 Checks, in this order:
 
-1. Rate: requests of one address.
-2. On loopback, the Host header: the host name of another site may resolve to 127.0.0.1, and its page can then
-   send requests through the user's browser (DNS rebinding).
-3. The token, if there is one. Without a token, a dashboard may only listen on loopback (`token_for`).
-4. For all methods but GET and HEAD: the request comes from our own page, is JSON, and is short (cross-site
+1. On loopback and without a token, the Host header: the host name of another site may resolve to 127.0.0.1, and its
+   page can then send requests through the user's browser (DNS rebinding). It has no token.
+2. The token, if there is one. Without a token, a dashboard may only listen on loopback (`token_for`).
+3. For all methods but GET and HEAD: the request comes from our own page, is JSON, and is short (cross-site
    request forgery).
 
 Invariant: a route behind the guard does none of this itself, and cannot forget it.
@@ -16,7 +15,6 @@ Source: OWASP cheat sheets on CSRF and HTTP headers; W3C Fetch Metadata.
 import hashlib
 import hmac
 import ipaddress
-import math
 import os
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
@@ -28,7 +26,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.http.page_routes import token_page
-from dedup_service.interfaces.http.rate_limit import RateLimiter
 from dedup_service.interfaces.http.server import Address
 
 ENV_VARIABLE = "TWINSIEVE_DASHBOARD_TOKEN"
@@ -85,24 +82,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def token_for(
-    address: Address, configured: str | None, *, name: str = "--dashboard-token", proxied: bool = False
-) -> Token | None:
+def token_for(address: Address, configured: str | None, *, name: str = "--dashboard-token") -> Token | None:
     """Return the token of a dashboard at `address`, or None: only loopback needs no token.
 
     configured: the token of an option or setting; without one, the environment variable counts. name: of that
-    option or setting, for messages. proxied: a proxy leads other machines there, so loopback needs one too.
-    ConfigurationError if a token is needed, or if this one is no secret.
+    option or setting, for messages. ConfigurationError if a token is needed, or if this one is no secret.
     """
     text = configured or os.environ.get(ENV_VARIABLE) or None
     if text is None:
-        if is_loopback(address.host) and not proxied:
+        if is_loopback(address.host):
             return None
-        where = f"{address}, behind a proxy," if proxied else str(address)
         raise ConfigurationError(
-            f"a dashboard at {where} can be reached from other machines, so it needs a token: "
-            f"make one with {GENERATE_COMMAND} and set {ENV_VARIABLE} (or {name}); or give a port without a host"
-            f"{' and no proxy' if proxied else ''}, then only this machine can connect"
+            f"a dashboard at {address} can be reached from other machines, so it needs a token: "
+            f"make one with {GENERATE_COMMAND} and set {ENV_VARIABLE} (or {name}); or give a port without a host, "
+            "then only this machine can connect"
         )
     if len(text) < MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable():
         raise ConfigurationError(
@@ -120,28 +113,15 @@ def _digest(text: str) -> bytes:
 class AccessGuard:
     """ASGI middleware that guards an application.
 
-    token: opens the application; None if it needs none. local: it is bound to loopback, so Host must name
-    this machine. unguarded: paths that are open to everyone. requests, failures: rate limits for the
-    requests and the wrong tokens of an address; the defaults are bursts of 300 and 10, refilled at 50 and
-    0.1 a second.
+    token: opens the application; None if it needs none. local: it is bound to loopback, so without a token Host
+    must name this machine. unguarded: paths that are open to everyone.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        token: Token | None,
-        local: bool,
-        unguarded: frozenset[str] = PROBES,
-        requests: RateLimiter | None = None,
-        failures: RateLimiter | None = None,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, token: Token | None, local: bool, unguarded: frozenset[str] = PROBES) -> None:
         self._app = app
         self._token = token
-        self._local = local
+        self._only_local_names = local and token is None
         self._unguarded = unguarded
-        self._requests = RateLimiter(300, 50) if requests is None else requests
-        self._failures = RateLimiter(10, 0.1) if failures is None else failures
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request, or pass it on to the application."""
@@ -157,34 +137,21 @@ class AccessGuard:
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that does not pass, None if it does."""
-        address = request.client.host if request.client else "?"
-        if wait_s := self._requests.wait_s(address):
-            return _refused(
-                429, "too many requests; wait as long as Retry-After says", {"retry-after": str(math.ceil(wait_s))}
-            )
-        if self._local and _host_name(request.headers.get("host", "")) not in LOCAL_NAMES:
+        if self._only_local_names and _host_name(request.headers.get("host", "")) not in LOCAL_NAMES:
             return _refused(403, "the Host header does not name this machine: use localhost, or bind to an address")
-        if self._token is not None and (answer := self._check_token(request, address, self._token)) is not None:
+        if self._token is not None and (answer := _check_token(request, self._token)) is not None:
             return answer
         return None if request.method in SAFE else _check_origin(request.headers)
 
-    def _check_token(self, request: Request, address: str, token: Token) -> Response | None:
-        """Return None for a request with token or cookie; a browser that sends the token gets the cookie."""
-        bearer, cookie, query = _bearer(request.headers), _cookie(request.headers), _query_token(request)
-        if cookie is not None and token.is_cookie(cookie) and query is None:
-            return None
-        if bearer is None and query is None:
-            return _unauthorised(request)
-        if wait_s := self._failures.wait_s(address, take=False):
-            return _refused(
-                429, "too many wrong tokens; wait as long as Retry-After says", {"retry-after": str(math.ceil(wait_s))}
-            )
-        if bearer is not None and token.is_token(bearer):
-            return None
-        if query is not None and token.is_token(query):
-            return _welcome(request, token)
-        self._failures.wait_s(address)
-        return _unauthorised(request)
+
+def _check_token(request: Request, token: Token) -> Response | None:
+    """Return None for a request with token or cookie; a browser that sends the token gets the cookie."""
+    bearer, cookie, query = _bearer(request.headers), _cookie(request.headers), _query_token(request)
+    if bearer is not None and token.is_token(bearer):
+        return None
+    if query is not None:
+        return _welcome(request, token) if token.is_token(query) else _unauthorised(request)
+    return None if cookie is not None and token.is_cookie(cookie) else _unauthorised(request)
 
 
 def _bearer(headers: Headers) -> str | None:

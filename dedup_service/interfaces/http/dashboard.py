@@ -20,7 +20,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from dedup_service.interfaces.http.access_guard import PROBES, AccessGuard, Token, is_loopback
-from dedup_service.interfaces.http.bounded_connection import ConnectionLimits
 from dedup_service.interfaces.http.event_stream import EventHub
 from dedup_service.interfaces.http.explain_backends import DashboardSources, backend_for
 from dedup_service.interfaces.http.explain_routes import CLOSE_S, ExplainBackend, explain_routes
@@ -87,22 +86,18 @@ def serve_dashboard(
     more: Sequence[BaseRoute] = (),
     hub: EventHub | None = None,
     option: str = "--dashboard",
-    trusted_proxies: Sequence[str] = (),
-    limits: ConnectionLimits | None = None,
     close_s: Callable[[], float] = lambda: CLOSE_S,
 ) -> Iterator[HttpServer]:
     """Serve the dashboard on `address` during the block; ConfigurationError if nothing can listen there.
 
-    more: additional routes, such as probes. hub, limits: the event stream and other limits, for tests. option:
-    the option that the error names. trusted_proxies: as in `HttpServer`; with them, Host may be any name, and a
-    token is needed (`token_for`). close_s: returns how long the end may wait for an explanation in progress.
+    more: additional routes, such as probes. hub: the event stream, for tests. option: the option that the error
+    names. close_s: returns how long the end may wait for an explanation in progress.
     """
     hub = hub or EventHub(sources.live_stats)
     backend = backend_for(sources)
     app = _app(sources, registry, hub, more, backend)
-    local = is_loopback(address.host) and not trusted_proxies
-    guarded = AccessGuard(app, token=token, local=local, unguarded=PROBES)
-    with HttpServer(guarded, address, option=option, trusted_proxies=trusted_proxies, limits=limits) as server:
+    guarded = AccessGuard(app, token=token, local=is_loopback(address.host), unguarded=PROBES)
+    with HttpServer(guarded, address, option=option) as server:
         hub.cut_off = server.cut_off
         try:
             yield server

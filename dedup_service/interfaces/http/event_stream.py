@@ -22,8 +22,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from dedup_service.interfaces.http.bounded_connection import STREAM
-from dedup_service.interfaces.http.server import PEER
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.figures import summary
 
@@ -39,7 +37,7 @@ HEADERS += [(b"x-accel-buffering", b"no")]  # a proxy must not buffer it
 
 
 class _Watcher:
-    """One open stream. address: host and port of its connection, which may be a proxy's."""
+    """One open stream. address: host and port of its connection."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
@@ -107,9 +105,7 @@ class EventHub:
             busy = JSONResponse({"error": error}, status_code=503, headers={"retry-after": "30"})
             await busy(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
-        state[STREAM] = True
-        watcher = _Watcher(state.get(PEER) or ("?", 0))
+        watcher = _Watcher(scope.get("client") or ("?", 0))
         watcher.put(RETRY + self._missed(Request(scope)))
         disconnected = asyncio.ensure_future(_disconnect(receive))
         disconnected.add_done_callback(lambda _: watcher.end())

@@ -3,33 +3,28 @@
 It has its own thread and event loop, so it answers while the steps work, and also when one of them is stuck.
 Addresses are `[HOST:]PORT`, as in options; without a host, only this machine can connect.
 
-Invariant: nothing that a client says about itself is believed. Its address is that of its connection; only a proxy
-that was named may say `X-Forwarded-For` and `X-Forwarded-Proto` for others. `Forwarded`, `X-Real-IP` and
-`X-Forwarded-Host` are read by nothing. `bounded_connection` limits every connection in time.
+Invariant: nothing that a client says about itself is believed. Its address is that of its connection, and no
+forwarding header is read. Limits of rate, time and connections are a reverse proxy's work (SECURITY.md).
 """
 
-import ipaddress
 import socket
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from starlette.types import ASGIApp
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.http.bounded_connection import BoundedConnection, ConnectionLimits, bounded_by
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 128
 LAST_ANSWERS_S = 1
 """Time for answers in progress when the server ends."""
 
-PEER = "twinsieve.peer"
-"""Key of the state of an ASGI scope: host and port of the connection, which may be a proxy's."""
+MAX_REQUESTS = 600
+"""Requests in progress and connections at which further requests are refused; 500 may be event streams."""
 
 SEND_BUFFER = 256 << 10
 """Bytes that the system buffers for a client that does not read; its default grows to 4 MB a connection."""
@@ -73,51 +68,25 @@ def listen(address: Address, option: str = "--http") -> socket.socket:
         raise ConfigurationError(f"cannot listen on {address}: {reason}; give another {option} [HOST:]PORT") from None
 
 
-def checked_proxies(text: str | None) -> tuple[str, ...]:
-    """Return the addresses and networks in `text`, separated by commas; ConfigurationError for anything else.
-
-    >>> checked_proxies("10.0.0.7, 10.1.0.0/16"), checked_proxies(None)
-    (('10.0.0.7', '10.1.0.0/16'), ())
-    """
-    proxies = tuple(part.strip() for part in (text or "").split(",") if part.strip())
-    for proxy in proxies:
-        try:
-            ipaddress.ip_network(proxy)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"{proxy!r} is not the address of a proxy: give addresses or networks, such as 10.0.0.7 or "
-                f"10.1.0.0/16 ({error})"
-            ) from None
-    return proxies
-
-
 class HttpServer:
     """Context manager that serves `app` on `address`.
 
     address: where it listens; the port is the one that was taken if 0 was asked for. option: the option that
-    the ConfigurationError names if nothing can listen there. trusted_proxies: addresses and networks whose
-    `X-Forwarded-For` and `X-Forwarded-Proto` are believed. limits: of every connection.
+    the ConfigurationError names if nothing can listen there.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        address: Address,
-        *,
-        option: str = "--http",
-        trusted_proxies: Sequence[str] = (),
-        limits: ConnectionLimits | None = None,
-    ) -> None:
+    def __init__(self, app: ASGIApp, address: Address, *, option: str = "--http") -> None:
         self._listening: socket.socket = listen(address, option)
         self.address = Address(address.host, self._listening.getsockname()[1])
         self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         config = uvicorn.Config(
-            _with_peer(app, trusted_proxies),
+            app,
             access_log=False,
             log_config=None,  # logging is the program's to configure
             loop="asyncio",
-            http=bounded_by(limits or ConnectionLimits()),
-            proxy_headers=False,  # on by default, for any client on this machine; `_with_peer` does it by request
+            http="h11",
+            limit_concurrency=MAX_REQUESTS,
+            proxy_headers=False,  # on by default, for any client on this machine
             ws="none",
             server_header=False,
             timeout_graceful_shutdown=LAST_ANSWERS_S,
@@ -144,20 +113,8 @@ class HttpServer:
     def cut_off(self, peer: tuple[str, int]) -> None:
         """Abort the connection of `peer` and discard unsent data; to be called on the server's event loop."""
         for connection in tuple(self._server.server_state.connections):
-            if isinstance(connection, BoundedConnection) and connection.client == peer:
-                connection.cut_off()
+            if connection.client == peer and connection.transport is not None:
+                connection.transport.abort()
 
     def _run(self) -> None:
         self._server.run(sockets=[self._listening])
-
-
-def _with_peer(app: ASGIApp, trusted_proxies: Sequence[str]) -> ASGIApp:
-    """Return `app`, told the peer of each connection; for trusted proxies, `client` is who they speak for."""
-    behind: ASGIApp = ProxyHeadersMiddleware(app, list(trusted_proxies)) if trusted_proxies else app  # type: ignore[arg-type,assignment]
-
-    async def noted(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope["state"][PEER] = scope["client"]
-        await behind(scope, receive, send)
-
-    return noted

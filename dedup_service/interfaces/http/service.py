@@ -40,14 +40,13 @@ RECHECK_S = 5.0
 class Addresses:
     """Where to serve. http: probes and metrics. dashboard: everything. token: of the dashboard, if needed.
 
-    carried: whether `http` serves the dashboard too. trusted_proxies: as in `HttpServer`.
+    carried: whether `http` serves the dashboard too.
     """
 
     http: Address | None
     dashboard: Address | None
     token: Token | None
     carried: bool
-    trusted_proxies: tuple[str, ...] = ()
 
 
 class ServedService:
@@ -84,7 +83,6 @@ class ServedService:
             reader=self._reader,
         )
         more = probes(self._health)
-        proxies = addresses.trusted_proxies
         urls = {}
         if addresses.http is not None and addresses.carried:
             server = stack.enter_context(
@@ -95,14 +93,13 @@ class ServedService:
                     addresses.token,
                     more=more,
                     option="--http",
-                    trusted_proxies=proxies,
                     close_s=self.service.left_s,
                 )
             )
             urls["http"] = f"http://{server.address}"
         elif addresses.http is not None:
             probing = AccessGuard(probes_app(self._health, registry), token=None, local=False)
-            server = stack.enter_context(HttpServer(probing, addresses.http, trusted_proxies=proxies))
+            server = stack.enter_context(HttpServer(probing, addresses.http))
             urls["http"] = f"http://{server.address}"
         if addresses.dashboard is not None:
             server = stack.enter_context(
@@ -112,7 +109,6 @@ class ServedService:
                     addresses.dashboard,
                     addresses.token,
                     more=more,
-                    trusted_proxies=proxies,
                     close_s=self.service.left_s,
                 )
             )

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -14,7 +12,6 @@ from starlette.routing import Route
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.http.access_guard import COOKIE, ENV_VARIABLE, MAX_BODY, AccessGuard, Token, token_for
-from dedup_service.interfaces.http.rate_limit import MAX_ADDRESSES, RateLimiter
 from dedup_service.interfaces.http.server import Address
 
 SECRET = "correct-horse-battery"
@@ -26,17 +23,16 @@ async def answer(request: Request) -> Response:
     return PlainTextResponse(f"{len(await request.body())}")
 
 
-def guarded(*, token: str | None = None, local: bool = True, **limits: RateLimiter) -> Ask:
+def guarded(*, token: str | None = None, local: bool = True) -> Ask:
     """Return a function that sends a request to a guarded application: status, headers and body."""
     routes = [Route(path, answer, methods=["GET", "POST"]) for path in ("/", "/api/stats", "/livez")]
-    app = AccessGuard(Starlette(routes=routes), token=None if token is None else Token(token), local=local, **limits)
+    app = AccessGuard(Starlette(routes=routes), token=None if token is None else Token(token), local=local)
 
     def ask(
         path: str = "/api/stats",
         *,
         method: str = "GET",
         host: str = "localhost:8090",
-        client: str = "127.0.0.1",
         body: bytes = b"",
         **headers: str,
     ) -> tuple[int, dict[str, str], str]:
@@ -50,7 +46,7 @@ def guarded(*, token: str | None = None, local: bool = True, **limits: RateLimit
             "query_string": query.encode(),
             "scheme": "http",
             "headers": [(name.encode(), value.encode()) for name, value in pairs.items()],
-            "client": (client, 5000),
+            "client": ("127.0.0.1", 5000),
             "server": ("127.0.0.1", 8090),
         }
         received = [{"type": "http.request", "body": body, "more_body": False}]
@@ -107,27 +103,19 @@ def test_a_browser_sends_the_token_once() -> None:
     assert ask("/?token=wrong-wrong-wrong-wrong", cookie=pair)[0] == 401
 
 
-def test_guessing_tokens_is_limited() -> None:
-    """Ten wrong tokens block an address; other addresses, and requests with the cookie, still pass."""
+def test_the_right_token_passes_after_any_number_of_wrong_ones() -> None:
+    """Also from the address that sent them: guesses lock nobody out."""
     ask = guarded(token=SECRET, local=False)
-    pair = ask(f"/?token={SECRET}")[1]["set-cookie"].partition(";")[0]
-    tried = [ask(authorization=f"Bearer guess-number-{at:09}")[0] for at in range(12)]
-    assert tried == [401] * 10 + [429] * 2
-    assert ask(authorization=f"Bearer {SECRET}")[0] == 429
-    assert ask(authorization=f"Bearer {SECRET}", client="192.0.2.7")[0] == 200
-    assert ask(cookie=pair)[0] == 200
+    assert {ask(authorization=f"Bearer guess-number-{at:09}")[0] for at in range(1000)} == {401}
+    assert ask(authorization=f"Bearer {SECRET}")[0] == 200
+    assert ask("/?token=wrong-wrong-wrong-wrong", authorization=f"Bearer {SECRET}")[0] == 200
 
 
-def test_too_many_requests_are_refused_with_the_time_to_wait() -> None:
-    """The limit of one address does not affect others."""
-    now = [0.0]
-    ask = guarded(requests=RateLimiter(3, 0.5, lambda: now[0]))
-    assert [ask()[0] for _ in range(4)] == [200, 200, 200, 429]
-    status, headers, _ = ask()
-    assert (status, headers["retry-after"]) == (429, "2")
-    assert ask(client="127.0.0.2")[0] == 200
-    now[0] += 2
-    assert ask()[0] == 200
+def test_on_loopback_a_token_takes_the_place_of_the_name() -> None:
+    """A proxy on the same machine passes on the name that its clients used; another site's page has no token."""
+    ask = guarded(token=SECRET)
+    assert ask(host="crawl.example", authorization=f"Bearer {SECRET}")[0] == 200
+    assert ask(host="crawl.example")[0] == 401
 
 
 def test_probes_need_no_token() -> None:
@@ -182,37 +170,6 @@ def test_a_body_is_short_and_has_a_length() -> None:
     assert ask(method="POST", content_type="application/json", content_length="9" * 30)[0] == 413
     assert ask(method="POST", content_type="application/json", content_length="0" * 12 + "50000000")[0] == 413
     assert ask(method="POST", transfer_encoding="chunked", **JSON)[0] == 411
-
-
-@given(st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=60))
-def test_a_limiter_keeps_to_its_rate(steps: list[tuple[float, bool]]) -> None:
-    """In any interval no more pass than the burst and the rate allow."""
-    now = [0.0]
-    limiter = RateLimiter(4, 2.0, lambda: now[0])
-    passed: list[float] = []
-    for wait_s, _ in steps:
-        now[0] += wait_s
-        must_wait_s = limiter.wait_s("192.0.2.1")
-        if must_wait_s == 0:
-            passed.append(now[0])
-        else:
-            assert 0 < must_wait_s <= 0.5
-    for first in range(len(passed)):
-        for last in range(first, len(passed)):
-            assert last - first + 1 <= 4 + 2.0 * (passed[last] - passed[first]) + 1e-6
-
-
-def test_a_limiter_remembers_a_bounded_number_of_addresses() -> None:
-    """An IPv6 network counts as one address."""
-    limiter = RateLimiter(1, 0.001)
-    for at in range(MAX_ADDRESSES + 10):
-        limiter.wait_s(f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}")
-    assert len(limiter) == MAX_ADDRESSES
-    assert limiter.wait_s("2001:db8::1") == 0
-    assert limiter.wait_s("2001:db8::2") > 0
-    assert limiter.wait_s("2001:db8:0:1::2") == 0
-    assert limiter.wait_s("::ffff:192.0.2.9") == 0
-    assert limiter.wait_s("192.0.2.9") > 0
 
 
 def test_loopback_needs_no_token_and_any_other_address_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,12 +152,6 @@ HTTP = (
         "[default: none; default host: loopback]",
     ),
     *DASHBOARD,
-    click.option(
-        "--trusted-proxy",
-        metavar="ADDRESS,…",
-        help="Proxies in front of the dashboard, as addresses or networks: who they say sends a request is taken for "
-        "its sender. Needs a token. [default: none]",
-    ),
 )
 
 
@@ -247,23 +241,20 @@ def _shard_of(options: dict[str, Any]) -> ShardNumber | None:
 def _addresses(options: dict[str, Any]) -> "Addresses | None":
     """Return the HTTP addresses, or None. Raises ConfigurationError if one is invalid or needs a token."""
     if options["http"] is None and dashboard_from(options) is None:
-        if options["trusted_proxy"] is not None:
-            raise click.UsageError("--trusted-proxy needs --dashboard or --http [HOST:]PORT")
         return None
     from dedup_service.interfaces.http.access_guard import ENV_VARIABLE, is_loopback, token_for
-    from dedup_service.interfaces.http.server import Address, checked_proxies
+    from dedup_service.interfaces.http.server import Address
     from dedup_service.interfaces.http.service import Addresses
 
     http = None if options["http"] is None else Address.parse(options["http"])
-    proxies = checked_proxies(options["trusted_proxy"])
     token = options["dashboard_token"] or os.environ.get(ENV_VARIABLE)
     if options["dashboard"] is not None:
         dashboard = Address.parse(options["dashboard"])
-        return Addresses(http, dashboard, token_for(dashboard, token, proxied=bool(proxies)), False, proxies)
+        return Addresses(http, dashboard, token_for(dashboard, token), carried=False)
     assert http is not None
-    if not token and not proxies and not is_loopback(http.host):
+    if not token and not is_loopback(http.host):
         return Addresses(http, None, None, carried=False)
-    return Addresses(http, None, token_for(http, token, proxied=bool(proxies)), True, proxies)
+    return Addresses(http, None, token_for(http, token), carried=True)
 
 
 def _served(

@@ -28,7 +28,7 @@ _STATE: Steps = (BOTH, DECIDE, SHARD, CANONICAL)
 _OPTIONS: tuple[tuple[Steps, str], ...] = (
     (_ALL, "bootstrap prefix client_config client_options group state steps instance bases"),
     (_ALL, "start_s drain_s transaction_timeout_s"),
-    (_ALL, "http dashboard dashboard_token trusted_proxy log_level log_format"),
+    (_ALL, "http dashboard dashboard_token log_level log_format"),
     (_LOG, "outputs scheme factors without idf user_words"),
     (_LOG, "action keep profile k channels mu"),
     (_LOG, "session_timeout_s stall_s"),
