@@ -15,6 +15,7 @@ from typing import Self
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dedup_service.core.errors import ConfigurationError
 
@@ -84,7 +85,7 @@ class HttpServer:
             access_log=False,
             log_config=None,  # logging is the program's to configure
             loop="asyncio",
-            http="h11",
+            http=H11Protocol,
             limit_concurrency=MAX_REQUESTS,
             proxy_headers=False,  # on by default, for any client on this machine
             ws="none",
@@ -113,7 +114,7 @@ class HttpServer:
     def cut_off(self, peer: tuple[str, int]) -> None:
         """Abort the connection of `peer` and discard unsent data; to be called on the server's event loop."""
         for connection in tuple(self._server.server_state.connections):
-            if connection.client == peer and connection.transport is not None:
+            if isinstance(connection, H11Protocol) and connection.client == peer:
                 connection.transport.abort()
 
     def _run(self) -> None:
