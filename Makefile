@@ -20,13 +20,14 @@ PYTEST = $(BIN)/python -m pytest -q -n 3 --dist loadfile
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-all fuzz broker check docs bench quality screenshots format lock clean
+.PHONY: help demo demo-kafka test test-all golden fuzz broker check docs bench quality screenshots format lock clean
 
 help:
 	@echo "make demo        crawl a small news site over HTTP and show which pages are duplicates"
 	@echo "make demo-kafka  the same through Apache Kafka: start a broker, a publishing crawl and the service"
 	@echo "make test        run what a change must pass, with a real broker and browser; installs them if permitted"
 	@echo "make test-all    run all tests: the long ones too, and those with Helm, Prometheus and pywb"
+	@echo "make golden      compare the verdicts of fixed crawls with those of before: make golden DATA=folder ARGS=--service"
 	@echo "make fuzz        give every parser of strangers' bytes many examples: make fuzz TWINSIEVE_FUZZ_EXAMPLES=100000"
 	@echo "make broker      start Apache Kafka and wait; Ctrl-C stops and removes it"
 	@echo "make check       check formatting, lint, types, import layers and the documentation"
@@ -56,6 +57,10 @@ test-all: $(READY)
 	-@$(HELM_READY)
 	-@$(PYWB_READY)
 	$(PYTEST)
+
+# DATA: a folder with evaluation data. ARGS: --service, --update, --write FILE, --against FILE, --only SET.
+golden: $(READY)
+	$(BIN)/python -m tests.golden $(DATA) $(ARGS)
 
 # TWINSIEVE_FUZZ_EXAMPLES: examples of all parsers together.
 fuzz: export TWINSIEVE_FUZZ_EXAMPLES ?= 100000
