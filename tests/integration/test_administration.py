@@ -1,25 +1,19 @@
 """Records that operators add to the log of a service: policies, retractions, corrections."""
 
 import json
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
 
 from dedup_service.core.log_records import CorrectionRecord, Policy, PolicyRecord, RetractionRecord, sequence_at
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.main import run
-from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.control.operator_records import append_policy, policy_in_force
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.topics import Topics
-from deploy.kafka.readiness import wait_until
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow
@@ -62,40 +56,6 @@ def test_a_policy_is_shown_and_changed(broker: Broker, topics: Topics, capfd: py
         PolicyRecord(Policy(rule_for(), Action.DROP, SPACE), replaces=0),
         PolicyRecord(Policy(rule_for(k=2), Action.DROP, SPACE), replaces=sequence_at(2)),
     ]
-
-
-def test_policy_set_twice_at_once(broker: Broker, topics: Topics) -> None:
-    """Of two processes that change the same policy one is refused, with the policy in force and what to do.
-
-    Both have read the log, and both have appended their record, before either can read on: a transaction is open.
-    """
-    begin(broker, topics)
-    log = TopicPartition(topics.fingerprints, 0)
-    producer = connect(KafkaProducer, broker.connection, transactional_id=f"{topics.prefix}open")
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.send(topics.fingerprints, b"no record", partition=0).get(30)
-    command = [sys.executable, "-m", "dedup_service.interfaces.cli", "policy", "set"]
-    command += ["--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--action"]
-    processes = [
-        subprocess.Popen([*command, action], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for action in ("drop", "pass")
-    ]
-
-    with closing(connect(KafkaConsumer, broker.connection)) as reader:  # of uncommitted records, too
-        assert wait_until(lambda: reader.end_offsets([log])[log] == 4, timeout_s=45)
-    internals.commit(producer, 30)
-    producer.close()
-    told = [process.communicate(timeout=90) for process in processes]
-    codes = [process.returncode for process in processes]
-    assert sorted(codes) == [0, 1], told
-    in_force = policy_in_force(broker.connection, topics)
-    assert (in_force.sequence, in_force.policy.action.value) == (sequence_at(2), ("drop", "pass")[codes.index(0)])
-    _, refusal = told[codes.index(1)]
-    assert f"another policy came first, at sequence {sequence_at(2)}" in refusal
-    assert f"action {in_force.policy.action.value}" in refusal
-    assert "twinsieve policy show" in refusal
-    assert "repeat the command" in refusal
 
 
 def test_retractions_and_corrections_are_in_the_log(

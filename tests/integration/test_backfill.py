@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.log_records import BackfillRecord, PageRecord, is_backfilled, is_reported
-from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.control.operator_records import begin_layout
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.state.pending_outcomes import BACKFILLED
 from dedup_service.runtime.kafka.state.step_offsets import BACKFILL_DECIDED, StepOffsets
@@ -271,32 +269,3 @@ def test_outputs_all_publishes_each_page_once(
     published = [record.value for record in read_all(broker.bootstrap, [topics.pages])[topics.pages]]
     assert Counter(published) == Counter(good)
     await_records(broker, [topics.unique, topics.duplicate], len(good))
-
-
-@pytest.mark.long
-def test_a_log_with_shards_takes_them_too(
-    broker: Broker, topics: Topics, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    """Shards answer for pages of files as for others, and the resolver writes their verdicts."""
-    create(broker.connection, topics, Layout(partitions=4, slots=8))
-    begin_layout(broker.connection, topics, IndexLayout(slots=8, window=512))
-    where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--group", "g")
-    processes = (
-        ("resolver", "decide", "--shards", "2"),
-        ("a", "shard", "--shard", "1/2"),
-        ("b", "shard", "--shard", "2/2"),
-    )
-    running = [
-        Serving(tmp_path / f"{name}.log", *where, "--state", tmp_path / name, "--steps", step, *more)
-        for name, step, *more in processes
-    ]
-    try:
-        begun(running[0])
-        values, good = lines(57, 1500)
-        assert run([*options, "--outputs", "verdicts", str(write(tmp_path / "pages.jsonl", values))]) == 3
-        await_records(broker, [topics.verdicts], len(good))
-        assert complaints(broker, topics, len(good)) == []
-    finally:
-        for serving in running:
-            serving.process.kill()
-            serving.process.wait()

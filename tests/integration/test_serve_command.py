@@ -81,21 +81,6 @@ def samples(serving: Serving) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-def test_a_rule_that_differs_from_the_log(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
-    """The service does not start, and says in one line what to do; with the log's rule it starts."""
-    first = serve("--k", "2")
-    first.wait_for(lambda: first.get("/readyz")[0] == 200)
-    assert first.end(signal.SIGTERM) == 143
-    other = serve("--k", "3")
-    assert other.process.wait(PATIENCE_S) == 1
-    last = other.log.read_text().splitlines()[-1]
-    assert last.startswith("twinsieve: ")
-    assert "policy set" in last
-    assert "Traceback" not in other.log.read_text()
-    same = serve()
-    same.wait_for(lambda: same.get("/readyz")[0] == 200)
-
-
 def test_missing_topics(broker: Broker, serve: Callable[..., Serving]) -> None:
     """They are not created by accident: the service says which command creates them."""
     nowhere = serve("--prefix", "nowhere.")
@@ -124,34 +109,3 @@ def test_live_stats_of_a_service(broker: Broker, topics: Topics, serve: Callable
     assert len(rows) == 20
     assert all(row["of_sequence"] < row["sequence"] for row in rows)
     assert serving.end(signal.SIGTERM) == 143
-
-
-def test_kept_pages_expire(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
-    """With --keep 5 the sixth kept page ends the first one: copies of it are unique, also for the next process."""
-
-    def decided(serving: Serving, pages: list[dict[str, Any]]) -> list[str]:
-        """Publish pages in one order and return their verdicts."""
-        before = samples(serving).get('twinsieve_records_total{step="decide"}', 0)
-        append(
-            broker.connection,
-            topics.pages,
-            [Message(topics.pages, json.dumps(page).encode(), partition=0) for page in pages],
-        )
-        serving.wait_for(lambda: samples(serving).get('twinsieve_records_total{step="decide"}') == before + len(pages))
-        values = [
-            json.loads(record.value or b"{}")
-            for record in read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts]
-        ]
-        verdicts = {value["url"]: value["verdict"] for value in values}
-        return [verdicts[page["url"]] for page in pages]
-
-    first = serve("--keep", "5")
-    assert decided(first, [page(number) for number in range(8)]) == ["unique"] * 8
-    assert decided(first, [page(100, article(7)), page(101, article(0))]) == ["duplicate", "unique"]
-    found = samples(first)
-    assert (found["twinsieve_entries"], found['twinsieve_entries_expired_total{reason="count"}']) == (5, 4)
-    assert first.end(signal.SIGTERM) == 143
-    second = serve()  # the bounds are in the log
-    assert decided(second, [page(102, article(4)), page(103, article(3))]) == ["duplicate", "unique"]
-    assert samples(second)["twinsieve_entries"] == 5
-    assert second.end(signal.SIGTERM) == 143

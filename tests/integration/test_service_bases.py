@@ -15,27 +15,22 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.shards.shard import ShardNumber
-from dedup_service.core.verdict import Verdict, VerdictKind
+from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.main import run
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.embedded.state import State, StateSettings
-from dedup_service.runtime.explain import PageSource
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.explain.live_pages import LivePages, RecentDecisions
-from dedup_service.runtime.kafka.explain.replayed_log import ReplayedLog
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
-from dedup_service.runtime.kafka.service import CANONICAL, DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
+from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.state.mounted_bases import GivenBases
-from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.page_reader import PageReader
 from deploy.kafka.readiness import wait_until
 from tests.chaos.reading import read_all
 from tests.crawls.texts import Writer
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running, settings
-from tests.integration.test_canonical import messages_of, table_of
 from tests.runtime.embedded.test_bases import digests, said
 
 pytestmark = pytest.mark.slow
@@ -170,107 +165,3 @@ def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, 
         progress.wait_for(lambda: progress.done >= 10)
         assert service.status().waits_for == ""
     assert len(verdicts(broker, topics)) == 20
-
-
-def check_explained(source: PageSource, copies: Sequence[Verdict], pages: Sequence[Page]) -> None:
-    """Copies of pages in a base are found with their originals, whose texts and verdicts are those of the base."""
-    last_of_base = min(copy.sequence for copy in copies) - 1
-    for copy in copies:
-        page = source.find(copy.sequence)
-        assert page is not None
-        original = source.judged(page).original
-        assert original is not None
-        in_base = source.find(original)
-        assert in_base is not None
-        assert (in_base.id, in_base.url, in_base.sequence) == (copy.duplicate_of, copy.duplicate_of_url, original)
-        assert source.text(in_base) == next(one.text for one in pages if one.id == copy.duplicate_of)
-        assert source.judged(in_base).verdict is not None
-        assert source.rule(in_base).rule == source.rule(page).rule
-        assert source.text(page) is not None
-        visit = source.find(in_base.url)
-        assert visit is not None
-        assert visit.sequence == original or visit.sequence > last_of_base
-    assert source.find(0) is None
-
-
-def test_a_page_of_a_base_is_explained(
-    broker: Broker, topics: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A process that decides, and the log alone, find it by sequence and address, with what the base has of it."""
-    pages = pages_of(120)
-    decided(tmp_path / "corpus", pages[:100])
-    bases = {"corpus": str(tmp_path / "corpus")}
-    chosen, recent, progress = settings(broker, topics, tmp_path / "own", bases=bases), RecentDecisions(), Progress()
-    with running(chosen, progress, recent) as service, closing(PageReader()) as reader:  # type: ignore[arg-type]
-        publish(broker, topics, pages[100:])
-        progress.wait_for(lambda: progress.done >= 20)
-        copies = [one for one in verdicts(broker, topics) if one.duplicate_of_base is not None]
-        assert copies
-        with closing(LivePages(service, broker.connection, topics, recent, reader)) as live:
-            check_explained(live, copies, pages)
-    wanted = [name for one in copies for name in (one.sequence, one.duplicate_of_url or "")]
-    with closing(ReplayedLog(broker.connection, topics, wanted, bases=bases)) as log:
-        check_explained(log, copies, pages)
-    where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--json")
-    given = ("--base", f"corpus={bases['corpus']}")
-    copy = next(one for one in copies if one.kind is VerdictKind.DUPLICATE)
-    assert run(["why", f"#{copy.sequence}", *where, *given]) == 0
-    original = json.loads(capfd.readouterr().out)["match"]["other"]
-    assert (original["id"], original["kept"], bool(original["text"])) == (copy.duplicate_of, True, True)
-    assert run(["why", f"#{original['sequence']}", *where, *given, "--neighbours", "3"]) == 0
-    assert json.loads(capfd.readouterr().out)["page"] == original
-    assert run(["why", f"#{copy.sequence}", *where]) == 1
-    assert "give it with --base corpus=FOLDER" in capfd.readouterr().err
-
-
-def test_the_whole_log_is_decided_again(
-    broker: Broker, topics: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """As lines, in new topics, where a service goes on, and as groups, of which the topic `canonical` says the same.
-
-    Without the base, the error says what to give.
-    """
-    pages = pages_of(120)
-    decided(tmp_path / "corpus", pages[:80])
-    base = {"corpus": str(tmp_path / "corpus")}
-    with running(settings(broker, topics, tmp_path / "own", bases=base), progress := Progress()):
-        publish(broker, topics, pages[80:110])
-        progress.wait_for(lambda: progress.done >= 30)
-    where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
-    given = ("--base", f"corpus={base['corpus']}")
-    written = sorted(record.value for record in read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts])
-    capfd.readouterr()
-    assert run(["replay", *where, *given, "-q"]) == 0
-    assert sorted(capfd.readouterr().out.encode().splitlines()) == written
-    for command in (["replay"], ["groups"]):
-        assert run([*command, *where]) == 1
-        assert "base corpus: not given; give it with --base corpus=FOLDER" in capfd.readouterr().err
-    assert run(["groups", *where, *given, "-q"]) == 0
-    groups = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert sum(group["records"] for group in groups) == 30
-    of_base = {group["group"]: group["canonical"] for group in groups if group["group"] <= 80}
-    assert of_base
-    canonical = settings(broker, topics, tmp_path / "canonical", bases=base, steps=frozenset({CANONICAL}))
-    with running(replace(canonical, bases={}), Progress()) as service:
-        assert wait_until(lambda: service.status().waits_for.startswith("base corpus: not given"), timeout_s=60)
-    with running(canonical, progress := Progress()):
-        table = {
-            group["group"]: group["canonical"]
-            for group in groups
-            if group["size"] > 1 or group["canonical"]["sequence"] != group["group"]
-        }
-        assert table.items() >= of_base.items()
-        assert wait_until(lambda: table_of(messages_of(broker, topics.canonical)) == table, timeout_s=60)
-
-    again = Topics(f"{topics.prefix}again.")
-    create(broker.connection, again, Layout(partitions=4))
-    try:
-        assert run(["replay", *where, *given, "--to-prefix", again.prefix, "--group", "g", "-q"]) == 0
-        assert verdicts(broker, again) == verdicts(broker, topics)
-        for one in (topics, again):
-            with running(settings(broker, one, tmp_path / one.prefix, bases=base), progress := Progress()):
-                publish(broker, one, pages[110:])
-                progress.wait_for(lambda: progress.done >= 10)
-        assert said(verdicts(broker, again)) == said(verdicts(broker, topics))
-    finally:
-        remove(broker.connection, again)

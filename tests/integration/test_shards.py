@@ -66,33 +66,6 @@ def delete_answers(broker: Broker, topics: Topics) -> None:
         admin.delete_records({TopicPartition(topics.candidates, 0): -1})  # all there are
 
 
-def test_shards_with_replicas_give_each_page_its_verdict_once_through_kills_and_a_lost_folder(
-    broker: Broker, sharded: Topics, start: Start, tmp_path: Path
-) -> None:
-    """The outputs are those of an oracle over the log, whatever shard, replica or resolver is killed in between."""
-    sent = list(stream(7, 1500))
-    resolver = start("resolver", "--steps", "decide", "--shards", "2", "--verify", "--snapshot-every", "100")
-    start("fingerprints", "--steps", "fingerprint")
-    shards = [("one", "1/2"), ("one-too", "1/2"), ("two", "2/2")]
-    running = {
-        name: start(name, "--steps", "shard", "--shard", number, "--snapshot-every", "100") for name, number in shards
-    }
-    publish(broker, sharded, sent[:500])
-    await_answers(broker, sharded, 500)
-    kill(running["two"])
-    kill(resolver)
-    publish(broker, sharded, sent[500:1000])
-    start("two", "--steps", "shard", "--shard", "2/2")
-    start("resolver", "--steps", "decide", "--shards", "2", "--verify")
-    await_answers(broker, sharded, 1000)
-    kill(running["one"])
-    shutil.rmtree(tmp_path / "one")
-    start("one", "--steps", "shard", "--shard", "1/2")
-    publish(broker, sharded, sent[1000:])
-    await_answers(broker, sharded, len(sent))
-    assert check(broker.bootstrap, sharded, sent).complaints == []
-
-
 def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
     broker: Broker, sharded: Topics, start: Start
 ) -> None:

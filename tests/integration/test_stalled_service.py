@@ -178,37 +178,9 @@ def test_expired_records_are_counted_one_by_one(broker: Broker, topics: Topics, 
     assert set(values(second, "deleted_records").values()) == {0.0}
 
 
-def test_what_is_deleted_between_the_steps_is_counted(
-    broker: Broker, topics: Topics, serve: Callable[..., Serving]
-) -> None:
-    """Pages that are in the log lose their content: another process says so before any decides, then they expire."""
-    preparing = serve("--steps", "fingerprint")
-    bodies = [json.dumps(page(number, article(number))).encode() for number in range(20)]
-    append(
-        broker.connection,
-        topics.pages,
-        [Message(topics.pages, body, partition=at % 2) for at, body in enumerate(bodies)],
-    )
-    preparing.wait_for(lambda: values(preparing, "log_sequence") != {} and _lag(preparing, "fingerprint") == 0)
-    delete_below(broker, topics, 6)
-    preparing.wait_for(lambda: sum(values(preparing, "deleted_records").values()) == 12)
-    assert _lag(preparing, "decide") == 20 - 12
-    assert values(preparing, "expired_records_total") == {"": 0.0}
-    assert preparing.end(signal.SIGTERM) == 143
-    deciding = serve()
-    deciding.wait_for(lambda: decided(deciding) == 8)
-    assert values(deciding, "expired_records_total") == {"": 12.0}
-    assert _expired(deciding) == {'{kind="expired",step="decide"}': 12.0}
-    deciding.wait_for(lambda: sum(values(deciding, "deleted_records").values()) == 0)
-
-
 def _expired(serving: Serving) -> dict[str, float]:
     """Return what was reported as expired, by step; other problems pass, such as a transaction that took too long."""
     return {labels: count for labels, count in values(serving, "problems_total").items() if 'kind="expired"' in labels}
-
-
-def _lag(serving: Serving, step: str) -> float:
-    return sum(lag for labels, lag in values(serving, "lag_records").items() if f'step="{step}"' in labels)
 
 
 def delete_below(broker: Broker, topics: Topics, offset: int) -> None:

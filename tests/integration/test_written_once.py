@@ -5,7 +5,6 @@ Services are real processes, killed with SIGKILL, so nothing is saved at the end
 
 import json
 import random
-import shutil
 import signal
 import time
 import uuid
@@ -16,13 +15,12 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.structs import OffsetAndMetadata
 
 from dedup_service.core.log_records import PageRecord, UnwrittenRecord
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.messages.log_record import numbered
-from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create, remove
+from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from tests.chaos.checking import check
 from tests.chaos.reading import Tail, read_all
 from tests.crawls.stream import Sent, stream
@@ -110,77 +108,6 @@ def groups(topics: Topics) -> tuple[str, str]:
     return f"{topics.prefix}g", f"{topics.prefix}g.decide"
 
 
-def when_empty(action: Callable[[], bool]) -> None:
-    """Repeat what the coordinator refuses while the killed members' sessions last."""
-    deadline = time.monotonic() + LIMIT_S
-    while not action():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def move_offsets(broker: Broker, topics: Topics, offset: Callable[[int], int]) -> None:
-    """Set the offsets of both groups, each to a function of what it is."""
-    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    try:
-        for group in groups(topics):
-            known = client.list_group_offsets(group)[group]
-            moved = {at: OffsetAndMetadata(offset(committed.offset), "", -1) for at, committed in known.items()}
-            when_empty(
-                lambda group=group, moved=moved: (  # type: ignore[misc]
-                    {error.errno for error in client.alter_group_offsets(group, moved).values()} == {0}
-                )
-            )
-    finally:
-        client.close()
-
-
-@pytest.mark.parametrize("moved", ["back", pytest.param("on", marks=pytest.mark.long), "gone"])
-def test_sigkill_then_group_decide_at_0(
-    broker: Broker, topics: Topics, start: Start, tmp_path: Path, moved: str
-) -> None:
-    """Moved back, moved on, or deleted with the state folder: nothing is written twice, and nothing is left out."""
-    sent = list(stream(31, 600))
-    publish(broker, topics, sent[:400])
-    serving = start()
-    await_answers(broker, topics, 100)
-    kill(serving)
-    publish(broker, topics, sent[400:500])
-    if moved == "gone":
-        shutil.rmtree(tmp_path / "state")
-        client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        when_empty(lambda: set(client.delete_groups(list(groups(topics))).values()) <= {"OK", "GroupIdNotFoundError"})
-        client.close()
-    else:
-        move_offsets(broker, topics, lambda offset: 0 if moved == "back" else offset + 20)
-    publish(broker, topics, sent[500:])
-    start()
-    await_answers(broker, topics, len(sent))
-    findings = check(broker.bootstrap, topics, sent)
-    assert findings.complaints == []
-    assert findings.counts["logged_again"] == 0
-
-
-def test_sigkill_of_services_that_write_verdicts_alone(broker: Broker, topics: Topics, start: Start) -> None:
-    """Each record has its verdict or its dead letter once, whichever process has its partition, and however often."""
-    sent = list(stream(33, 600))
-    publish(broker, topics, sent[:300])
-    arguments = ("--outputs", "verdicts", "--max-rejected-share", "1")
-    first = start(*arguments)
-    await_answers(broker, topics, 60)
-    kill(first)
-    second = start(*arguments, state="other")
-    publish(broker, topics, sent[300:450])
-    await_answers(broker, topics, 200)
-    start(*arguments)
-    publish(broker, topics, sent[450:])
-    await_answers(broker, topics, 400)
-    kill(second)
-    await_answers(broker, topics, len(sent))
-    findings = check(broker.bootstrap, topics, sent, kinds=OutputMode.VERDICTS)
-    assert findings.complaints == []
-    assert findings.counts["rejected"] > 0
-
-
 def test_a_second_group_on_one_prefix(broker: Broker, topics: Topics, start: Start) -> None:
     """It would write every output again; the log names its group, and all steps refuse another."""
     sent = list(stream(32, 60))
@@ -247,10 +174,6 @@ def expire(broker: Broker, topics: Topics, offset: int) -> None:
     client.close()
 
 
-def problems(serving: Serving, kind: str) -> list[str]:
-    return [line["problem"] for line in serving.lines if line.get("kind") == kind]
-
-
 @pytest.mark.parametrize("later", [0, 5])
 def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
     broker: Broker, topics: Topics, start: Start, later: int
@@ -276,22 +199,6 @@ def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
     await_answers(broker, topics, 600 + later)
     verdicts = read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts]
     assert Counter(json.loads(verdict.value)["verdict"] for verdict in verdicts) == {"unique": 300 + later}
-
-
-def test_300_records_lost(broker: Broker, topics: Topics, start: Start) -> None:
-    """Records that were deleted before they were read are one record of the log, and as many in the metric."""
-    append(broker.connection, topics.pages, pages(topics, 50, 0))
-    first = start()
-    await_answers(broker, topics, 50)
-    first.end(signal.SIGTERM)
-    append(broker.connection, topics.pages, pages(topics, 300, 0, 50))
-    expire(broker, topics, 350)
-    append(broker.connection, topics.pages, pages(topics, 10, 0, 350))
-    second = start()
-    await_answers(broker, topics, 61)
-    (letter,) = read_all(broker.bootstrap, [topics.dlq])[topics.dlq]
-    assert dict(letter.headers)["twinsieve.error"] == b"300 records up to offset 349 were deleted before they were read"
-    second.wait_for(lambda: "twinsieve_expired_records_total 300.0" in second.get("/metrics")[1])
 
 
 def test_a_partition_that_was_empty_when_it_was_assigned(broker: Broker, topics: Topics, start: Start) -> None:

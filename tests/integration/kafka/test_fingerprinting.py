@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from kafka import KafkaProducer
 
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source, TimeRecord
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent, RestoreEvent
@@ -23,7 +22,7 @@ from dedup_service.runtime.kafka.state.step_offsets import StepOffsets
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionRateError
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintSettings, FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
-from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import Preparer
 from tests.integration.conftest import PARTITIONS, Broker
@@ -304,34 +303,3 @@ def test_back_pressure_bounds_pages_in_flight(broker: Broker, topics: Topics, wo
     eventually(lambda: running.records == 40, running)
     running.end()
     assert len(sources_of(log_of(broker.connection, topics))) == 40
-
-
-def test_a_broker_that_dies_and_comes_back_costs_nothing(own_cluster: Callable[..., object], inline: Preparer) -> None:
-    """After a SIGKILL in the middle, what was in flight is done again, and nothing is missing."""
-    cluster = own_cluster(brokers=1)
-    connection, topics = Connection(cluster.bootstrap), Topics("t.")  # type: ignore[attr-defined]
-    create(connection, topics, Layout(partitions=PARTITIONS))
-    publish(connection, topics, list(map(page, range(1000))))
-    running = Running(connection, topics, inline, settings=FingerprintSettings(batch_records=20))
-    eventually(lambda: running.records > 0, running)
-    cluster.kill(0)  # type: ignore[attr-defined]
-    cluster.start(0)  # type: ignore[attr-defined]
-    publish(connection, topics, list(map(page, range(1000, 1200))))
-    eventually(lambda: len(sources_of(log_of(connection, topics))) == 1200, running)
-    running.end()
-
-
-def test_any_compression_is_read(broker: Broker, topics: Topics, inline: Preparer) -> None:
-    """Producers in other languages may choose any compression."""
-    codecs = [None, "gzip", "snappy", "lz4", "zstd"]
-    for number, codec in enumerate(codecs):
-        producer = KafkaProducer(**broker.connection.configs(compression_type=codec))
-        try:
-            message = page(number)
-            producer.send(topics.pages, message.value, message.key).get(LIMIT_S)
-        finally:
-            producer.close()
-    running = Running(broker.connection, topics, inline)
-    eventually(lambda: running.records == len(codecs), running)
-    running.end()
-    assert len(sources_of(log_of(broker.connection, topics))) == len(codecs)

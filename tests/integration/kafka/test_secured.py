@@ -67,18 +67,3 @@ def test_a_service_whose_brokers_stay_away_raises(tmp_path: Path) -> None:
     nobody = Reached(Connection("127.0.0.1:1"))
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"):
         Service(settings(nobody, Topics(), tmp_path / "state", start_s=0.5)).run(threading.Event())  # type: ignore[arg-type]
-
-
-def test_a_rolling_restart_of_three_brokers_loses_nothing(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    """Each broker is restarted in turn while pages are published and decided."""
-    cluster = own_cluster(brokers=3)
-    connection, topics = Connection(cluster.bootstrap), Topics()
-    create(connection, topics, Layout(partitions=3, replication=3))
-    progress = Progress()
-    with running(settings(Reached(connection), topics, tmp_path / "state"), progress):  # type: ignore[arg-type]
-        for node in range(3):
-            append(connection, topics.pages, pages(topics, 40, 40 * node))
-            cluster.stop(node)
-            cluster.start(node)
-        progress.wait_for(lambda: progress.done >= 120)
-    assert progress.done == 120

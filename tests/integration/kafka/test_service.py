@@ -6,8 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.log_records import PolicyRecord, RetractionRecord
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime import memory_limit
@@ -30,12 +28,9 @@ from dedup_service.runtime.kafka.control.operator_records import (
 )
 from dedup_service.runtime.kafka.messages.log_record import encode
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
-from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
 from dedup_service.runtime.memory_limit import MemoryLimitError
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
-from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.manifest import MANIFEST
 from tests.chaos.checking import check
 from tests.chaos.reading import read_all
 from tests.crawls.stream import Sent, stream
@@ -153,59 +148,6 @@ def test_two_services_share_the_work_and_each_record_is_answered_once(
 def both_steps(service: Service) -> set[str]:
     """Return the steps of a service that have partitions."""
     return {step.step for step in service.status().steps if step.assigned}
-
-
-def test_a_service_continues_where_it_stopped_with_or_without_its_state(
-    broker: Broker, topics: Topics, tmp_path: Path
-) -> None:
-    """A second start answers later pages; so does one whose disk was lost."""
-    sent = list(stream(12, PAGES))
-    third = PAGES // 3
-    for number, state in enumerate(("kept", "kept", "lost")):
-        publish(broker, topics, sent[number * third : (number + 1) * third])
-        progress = Progress()
-        with running(settings(broker, topics, tmp_path / state), progress):
-            progress.wait_for(everything_decided(broker, topics))
-    assert check(broker.bootstrap, topics, sent).complaints == []
-
-
-@pytest.mark.parametrize("kind", ["evidence", "rows", "live-*", MANIFEST])
-def test_a_service_whose_files_are_damaged_has_the_state_of_the_log(
-    broker: Broker, topics: Topics, tmp_path: Path, kind: str
-) -> None:
-    """Damage is found at the start, or ends the service, and then the next start builds the state again.
-
-    The window is short, so pages are settled.
-    """
-    policy = replace(RequestedPolicy(build_fingerprinter().space_id).policy, layout=IndexLayout(window=1))
-    append_policy(broker.connection, topics, PolicyRecord(policy, initial=True, log="a"))
-    sent = list(stream(13, PAGES))
-    publish(broker, topics, sent[: PAGES // 2])
-    progress = Progress()
-    with running(settings(broker, topics, tmp_path / "state"), progress):
-        progress.wait_for(everything_decided(broker, topics))
-    (path,) = (tmp_path / "state" / PAGES_FOLDER).glob(kind if kind in {"live-*", MANIFEST} else f"*.{kind}")
-    content = bytearray(path.read_bytes())
-    content[0] ^= 1
-    path.write_bytes(content)
-    publish(broker, topics, sent[PAGES // 2 :])
-    first, second = Progress(), Progress()
-    with suppress(StoreDamagedError), running(settings(broker, topics, tmp_path / "state"), first):
-        first.wait_for(everything_decided(broker, topics))
-    with running(settings(broker, topics, tmp_path / "state"), second):
-        second.wait_for(everything_decided(broker, topics))
-    assert check(broker.bootstrap, topics, sent).complaints == []
-
-
-def test_a_dropped_duplicate_is_reported_and_not_passed_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """Under `drop` only its verdict is written."""
-    sent = list(stream(14, PAGES))
-    publish(broker, topics, sent)
-    progress = Progress()
-    with running(settings(broker, topics, tmp_path / "state", action=Action.DROP), progress):
-        progress.wait_for(everything_decided(broker, topics))
-    assert check(broker.bootstrap, topics, sent).complaints == []
-    assert read_all(broker.bootstrap, [topics.duplicate])[topics.duplicate] == []
 
 
 def test_operator_records_apply_to_every_service(broker: Broker, topics: Topics, tmp_path: Path) -> None:

@@ -11,15 +11,12 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.consumer.fetcher import Fetcher
 
-from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.log_records import RejectedRecord, UnwrittenRecord
-from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition, connect
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, connect
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
-from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
+from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
-from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create, remove
+from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create
 from tests.chaos.checking import check
 from tests.chaos.reading import read_all
 from tests.crawls.stream import stream
@@ -161,74 +158,3 @@ def test_a_restart_in_the_other_mode_writes_what_it_says_from_there_on(
     written = what_is_written(broker, topics)
     assert len(written["verdicts"]) + len(written["dlq"]) == PAGES
     assert 0 < len(written["unique"]) + len(written["duplicate"]) < len(written["verdicts"])
-
-
-def test_records_that_fingerprinting_passed_over_are_dead_letters(
-    broker: Broker, topics: Topics, tmp_path: Path
-) -> None:
-    """Somebody has moved its offset; the log has them as rejected then, and the dead letters have their bytes."""
-    chosen = settings(broker, topics, tmp_path / "state", outputs=OutputMode.VERDICTS)
-    values = [json.dumps({"url": f"https://a.example/{at}", "text": text_of(at)}).encode() for at in range(15)]
-    messages = [Message(topics.pages, value, partition=0) for value in values]
-    append(broker.connection, topics.pages, messages[:5])
-    with running(chosen, first := Progress()):
-        first.wait_for(lambda: first.done == 5)
-    append(broker.connection, topics.pages, messages[5:])
-    with closing(StepOffsets(broker.connection, topics)) as offsets:
-        moved = list(offsets.messages(FINGERPRINT, {TopicPartition(topics.pages, 0): 9}))
-    append(broker.connection, topics.offsets, moved)
-    with running(chosen, second := Progress()):
-        second.wait_for(lambda: second.done == 10)
-    written = what_is_written(broker, topics)
-    assert [letter.value for letter in written["dlq"]] == values[5:9]
-    assert len(written["verdicts"]) == 11
-    assert {problem.kind for problem in second.problems} == {"passed_over"}
-    log = numbered(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints])
-    assert [record.source.offset for _, record in log if isinstance(record, RejectedRecord)] == [5, 6, 7, 8]
-
-
-def test_pages_that_retention_deleted_have_their_verdicts(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """No store is fed by this service, so they are not lost; a rejected record among them has an empty dead letter."""
-    values = [json.dumps({"url": f"https://a.example/{at}", "text": text_of(at)}).encode() for at in range(20)]
-    values[7] = b"no page"
-    append(broker.connection, topics.pages, [Message(topics.pages, value, partition=0) for value in values])
-    chosen = settings(broker, topics, tmp_path / "state", outputs=OutputMode.VERDICTS)
-    with only(chosen, FINGERPRINT, first := Progress()):
-        first.wait_for(lambda: first.prepared == 20)
-    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as client:
-        client.delete_records({TopicPartition(topics.pages, 0): 15})
-    with only(chosen, DECIDE, second := Progress()):
-        second.wait_for(lambda: second.done == 20)
-    written = what_is_written(broker, topics)
-    assert [json.loads(verdict.value)["offset"] for verdict in in_one(written["verdicts"])] == [
-        *range(7),
-        *range(8, 20),
-    ]
-    (letter,) = written["dlq"]
-    assert dict(letter.headers)["twinsieve.offset"] == b"7"
-    assert second.problems == []
-    log = numbered(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints])
-    assert not [record for _, record in log if isinstance(record, UnwrittenRecord)]
-
-
-def in_one(records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-    """Return verdicts on one partition of `pages` by offset there."""
-    return sorted(records, key=lambda record: int(json.loads(record.value)["offset"]))
-
-
-def test_topics_that_nobody_writes_need_not_be_there(broker: Broker, tmp_path: Path) -> None:
-    """Neither is created, and the service starts without them; one that passes pages on does not."""
-    some = Topics("alone.")
-    made = create(broker.connection, some, Layout(partitions=1, outputs=OutputMode.VERDICTS))
-    try:
-        assert {some.unique, some.duplicate}.isdisjoint(one.plan.name for one in made)
-        append(broker.connection, some.pages, [Message(some.pages, large_page(1, text_of(1)), partition=0)])
-        with running(settings(broker, some, tmp_path / "one", outputs=OutputMode.VERDICTS), progress := Progress()):
-            progress.wait_for(lambda: progress.done == 1)
-        with (
-            pytest.raises(ConfigurationError, match=r"alone\.pages\.unique: topic is missing"),
-            running(settings(broker, some, tmp_path / "two"), other := Progress()),
-        ):
-            other.wait_for(lambda: False)
-    finally:
-        remove(broker.connection, some)

@@ -86,27 +86,6 @@ def test_every_fetched_page_is_published(tmp_path: Path, broker: Broker, topics:
     assert list(tmp_path.iterdir()) == [tmp_path / "pages.jsonl"]
 
 
-def test_without_a_broker_a_crawl_stops_and_then_continues(tmp_path: Path, own_cluster: Callable[..., Cluster]) -> None:
-    """The crawl stops when the broker is killed; after a restart no page is missing."""
-    cluster, topics = own_cluster(), Topics()
-    create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
-    at = ("--bootstrap", cluster.bootstrap, "--set", "TWINSIEVE_KAFKA_BUFFER_PAGES=4", "--json")
-    with serve(PAGES) as server, started("crawl", server.url, *FAST, *NARROW, *at, cwd=tmp_path) as crawl:
-        until(lambda: server.visits.total() >= 15, crawl)
-        cluster.kill(0)
-        at_rest(server.visits.total)
-        assert server.visits.total() < len(PAGES) - 15
-        assert crawl.poll() is None
-        cluster.start(0)
-        _, stderr = crawl.communicate(timeout=TIMEOUT_S)
-        visits = fetched(server.visits)
-    assert crawl.returncode == 0, stderr
-    [summary] = json_lines(stderr)
-    assert set(paths(published(cluster.bootstrap, topics))) == set(visits) == set(PAGES)
-    assert summary["pages"] == visits.total()
-    assert summary["max_pages_in_flight"] <= 4
-
-
 def test_ctrl_c_without_a_broker_reports_unpublished_pages(tmp_path: Path, own_cluster: Callable[..., Cluster]) -> None:
     """It waits for its timeout, counts the pages that were not published, and exits with 1."""
     cluster, topics = own_cluster(), Topics()

@@ -142,23 +142,3 @@ def test_a_broker_that_dies_loses_no_page(own_cluster: Callable[..., Cluster]) -
         assert running.stat("publish_max_pages") <= 20
     urls = published(cluster.bootstrap, topics)
     assert set(urls) == {story["url"] for story in stories(400)}
-
-
-def test_a_crawl_closed_without_a_broker_waits_for_its_timeout(own_cluster: Callable[..., Cluster]) -> None:
-    """Then all items are returned, and each page that was not published is counted."""
-    cluster, topics = own_cluster(), Topics()
-    create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
-
-    async def scenario(running: Crawl) -> list[Any]:
-        await running.give(stories(3))
-        await asyncio.to_thread(cluster.kill, 0)
-        giving = asyncio.create_task(running.give(stories(30)))
-        await running.until(lambda: running.publisher.publishing._limit.waiting == 20)
-        assert not giving.done()
-        running.slot.closing = object()
-        return await giving
-
-    bounds = {"TWINSIEVE_KAFKA_BUFFER_PAGES": 10, "TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S": 1.5}
-    with crawl(cluster.bootstrap, topics, **bounds) as (running, runner):
-        assert len(runner.run(scenario(running))) == 30
-        assert (running.stat("published_count"), running.stat("unpublished_count/broker_away")) == (3, 30)

@@ -82,11 +82,3 @@ def test_a_file_is_read_on_where_its_last_record_begins() -> None:
     assert done(6, None) is None
     assert done(7, 100) is None
     assert done(8, 110) == Mark(7, 100)
-
-
-def test_messages_of_earlier_versions_have_no_positions() -> None:
-    """Their files are read from the start."""
-    progress = BackfillProgress(NOWHERE, Topics(), "a")
-    value = b'{"topic":"t","partition":1,"offset":9,"file":"/f","last":"1f","pages":9}'
-    progress._take([Stored(b"backfill/a/1", value)])
-    assert progress.files["/f"] == BackfilledFile(name="/f", number=1, records=9, last="1f", pages=9)

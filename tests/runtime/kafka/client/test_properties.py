@@ -12,7 +12,6 @@ from dedup_service.runtime.kafka.client.properties import PropertiesError, parse
 BY_JAVA = json.loads((Path(__file__).parent / "properties_by_java.json").read_text())
 """[text, pairs]: what `java.util.Properties.load` of Java 17 put for the text, null where it raised."""
 
-WHITE = " \t\f"
 PIECES = [*"\\\\\\\\\\\n\n\n\r=: \t\f#!abutnrfé\x0b\x85\u2028\"'", "\r\n", "\\u0041", "\\ud83d\\ude00", "pass"]
 
 
@@ -29,59 +28,6 @@ def test_texts_are_read_as_java_read_them() -> None:
                 entries(text)
         else:
             assert entries(text) == pairs, text
-
-
-def modelled(text: str) -> list[list[str]]:
-    """The documentation's rules, one character after the other; for texts without a Unicode escape."""
-    lines: list[list[tuple[str, bool]]] = []  # characters of each logical line, and whether each is escaped
-    characters = [*text.replace("\r\n", "\n").replace("\r", "\n"), "\n"]
-    line: list[tuple[str, bool]] = []
-    begins, comment, escaped = True, False, False
-    for character in characters:
-        if comment:
-            comment, begins = character != "\n", True
-        elif escaped and character == "\n":
-            escaped, begins = False, True
-        elif escaped:
-            line.append((character, True))
-            escaped = False
-        elif character == "\n":
-            if line:
-                lines.append(line)
-            line, begins = [], True
-        elif begins and character in WHITE:
-            continue
-        elif begins and not line and character in "#!":
-            comment = True
-        else:
-            begins = False
-            escaped = character == "\\"
-            if not escaped:
-                line.append((character, False))
-    return [split(line) for line in [*lines, *([line] if line else [])]]
-
-
-def split(line: list[tuple[str, bool]]) -> list[str]:
-    """Name and value of a logical line."""
-    rest = list(line)
-    name = []
-    while rest and (rest[0][1] or rest[0][0] not in WHITE + "=:"):
-        name.append(rest.pop(0))
-    separators = 0
-    while rest and not rest[0][1] and (rest[0][0] in WHITE or (rest[0][0] in "=:" and not separators)):
-        separators += rest.pop(0)[0] in "=:"
-    return ["".join(decoded(*each) for each in part) for part in (name, rest)]
-
-
-def decoded(character: str, escaped: bool) -> str:
-    """The character that an escape means."""
-    return {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(character, character) if escaped else character
-
-
-@given(text=st.lists(st.sampled_from([piece for piece in PIECES if "u" not in piece]), max_size=30).map("".join))
-def test_texts_are_read_as_the_rules_say(text: str) -> None:
-    """The parser, which works by lines, agrees with a model that works by characters."""
-    assert entries(text) == modelled(text)
 
 
 @given(

@@ -388,14 +388,6 @@ def test_a_date_and_a_share_of_main_text_take_five_bytes() -> None:
     assert [page.text_percent for page in read] == [0, 100] + [None] * 4
 
 
-def test_a_log_without_dates_is_read() -> None:
-    """Of an earlier twinsieve, which ignores them in turn. Numbers that no day or share has are none."""
-    earlier = {name: column for name, column in BATCH.items() if name not in {"days", "text_percents"}}
-    assert decode(msgspec.msgpack.encode(earlier)) == [PAGE, PAGE]
-    strange = BATCH | {"days": b"\xff\xff\xff\x7f" * 2, "text_percents": b"\x65\xfe"}
-    assert decode(msgspec.msgpack.encode(strange)) == [PAGE, PAGE]
-
-
 def test_a_large_page_does_not_make_its_record_large() -> None:
     """The text stays in `pages`, and only the beginning of a title is kept."""
     page = replace(PAGE.prepared.page, title="x" * 10**6, text="y" * 10**6)

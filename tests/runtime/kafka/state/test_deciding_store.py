@@ -63,18 +63,6 @@ def test_damage_found_while_deciding_builds_the_folder_again(
     assert read_manifest(tmp_path / PAGES_FOLDER).sequence == sequence_at(2 * len(PAGES))
 
 
-def test_a_damaged_rest_of_the_state_builds_the_folder_again(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What a snapshot has beside the settled entries is altered: a warning names its file."""
-    run(tmp_path, ListLog(PAGES), keep=True, images=True)
-    (path,) = (tmp_path / PAGES_FOLDER).glob("extra-*")
-    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
-    with caplog.at_level(logging.WARNING):
-        assert run(tmp_path, ListLog(PAGES), keep=True) == fresh(tmp_path_factory, PAGES)
-    assert f"{path} does not match its checksum; the folder is emptied" in caplog.text
-
-
 def test_a_compacted_folder_goes_on_as_before(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No dead row is left of the last snapshot, the log is read from there, and the state is that of the log."""
     gone: list[LogRecord] = [RetractionRecord(f"u{number}", "gone") for number in range(0, 40, 3)]

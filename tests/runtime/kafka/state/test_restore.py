@@ -208,19 +208,6 @@ def test_damage_that_the_log_after_it_shows_begins_the_restore_again(
     assert "is not used" in caplog.text
 
 
-def test_the_snapshot_of_an_earlier_version_is_left_until_there_is_a_new_one(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is named in a warning, the log rebuilds the state, and the file goes with the first snapshot."""
-    (tmp_path / "snapshot").write_bytes(b"twinsnap of before")
-    with caplog.at_level(logging.WARNING):
-        assert run(tmp_path, ListLog(SOME)) == fresh(tmp_path_factory, SOME)
-    assert "is of an earlier version" in caplog.text
-    assert (tmp_path / "snapshot").exists()
-    run(tmp_path, ListLog(SOME), keep=True)
-    assert not (tmp_path / "snapshot").exists()
-
-
 def test_a_folder_of_another_version_is_built_again(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:

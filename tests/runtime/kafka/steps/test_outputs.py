@@ -27,7 +27,6 @@ from dedup_service.runtime.kafka.topics import Topics
 from tests.runtime.kafka.messages.batches import CODECS, batch_bytes
 
 TOPICS = Topics()
-MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -135,21 +134,6 @@ def test_the_largest_page_fits_its_topic_even_if_its_bytes_do_not_compress(codec
     (letter,) = outputs_of(TOPICS, record, REJECTED)
     assert (letter.key, letter.value, letter.headers[:MAX_HEADERS]) == (record.key, record.value, theirs)
     assert batch_bytes(letter, codec) <= PAGE_MESSAGE_BYTES
-
-
-def test_a_page_that_an_earlier_version_accepted_is_a_dead_letter_with_its_verdict() -> None:
-    """The log has it as a page, and it is too large to be passed on."""
-    record = Consumed(value=b'{"url": "u:1"}', headers=(("more", bytes(3 * MEBIBYTE)), ("ce_id", b"7")))
-    verdict, letter = outputs_of(TOPICS, record, PAGE)
-    assert verdict.value == PAGE.value
-    added = dict(letter.headers)
-    assert (letter.topic, letter.value, added["ce_id"], added["twinsieve.verdict"]) == (
-        TOPICS.dlq,
-        record.value,
-        b"7",
-        b"unique",
-    )
-    assert added["twinsieve.error"].startswith(b"the page was not passed on: the headers have 3,145,")
 
 
 def test_each_form_is_smaller_than_the_one_before() -> None:

@@ -95,12 +95,6 @@ def test_offsets_that_would_be_deleted_are_a_fault() -> None:
     ]
 
 
-def test_a_service_does_not_need_the_canonical_pages() -> None:
-    """Services from before do without, and it is made for all."""
-    assert TOPICS.canonical not in TOPICS.needed_for(OutputMode.PAGES)
-    assert TOPICS.canonical in {plan.name for plan in plan_for(TOPICS, Layout(outputs=OutputMode.VERDICTS))}
-
-
 def test_canonical_pages_that_would_be_deleted_or_reordered_are_a_fault() -> None:
     """Readers of the table need the latest message of each group, and the groups in one order."""
     topic = DESCRIPTIONS[TOPICS.canonical]
