@@ -13,7 +13,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,22 +24,13 @@ from rich.table import Table
 
 from dedup_service import NearDuplicateFilter
 from tests.golden.crawls import Crawl, crawls
+from tests.golden.data import data_runs
 from tests.golden.digests import Digests, difference, digests_of, read_digests, write_digests
+from tests.golden.runs import Run
 from tests.golden.ways import LOG_WAYS, NUMBERED_OTHERWISE, WAYS, decided_lines, generated_log
 
 OWN = Path(__file__).with_name("digests.json")
 GENERATED_PAGES = 1500
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A set that takes a way. decide: (an empty folder) → verdicts as lines; the state, if any, is in the folder."""
-
-    set: str
-    way: str
-    decide: Callable[[Path], list[bytes]]
-    is_exact: bool = True
-    is_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +137,6 @@ def main(arguments: list[str] | None = None) -> int:
 
         runs += service_runs()
     if options.data is not None:
-        from tests.golden.data import data_runs
-
         runs += data_runs(options.data)
     runs = [run for run in runs if options.only in {None, run.set}]
     earlier = read_digests(options.against) if options.against else {}

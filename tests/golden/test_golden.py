@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.__main__ import Run, main
+from tests.golden.__main__ import main
 from tests.golden.crawls import Crawl, Section, crawls
 from tests.golden.digests import difference, digests_of
+from tests.golden.runs import Run
 from tests.golden.ways import batches
 
 CRAWL = Crawl("demo", (Section(crawls()["demo"]().sections[0].steps[:12]),))
