@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,40 +132,40 @@ def table_of(results: list[Result]) -> Table:
 def main(arguments: list[str] | None = None) -> int:
     """Run all sets, print the table, and return the exit code."""
     options = _parser().parse_args(arguments)
-    runs = list(own_runs(options.only))
-    if options.service:
-        from tests.golden.service import service_runs
-
-        runs += service_runs()
-    if options.data is not None:
-        runs += data_runs(options.data)
-    runs = [run for run in runs if options.only in {None, run.set}]
-    earlier = read_digests(options.against) if options.against else {}
     own = Comparison(read_digests(OWN), is_open=options.update)
-    data = Comparison(earlier, is_open=not options.against)
-    results: list[Result] = []
+    data = Comparison(read_digests(options.against) if options.against else {}, is_open=not options.against)
+    with ExitStack() as stack:
+        runs = [*own_runs(options.only)]
+        if options.service:
+            from tests.golden.service import service_runs
+
+            runs += stack.enter_context(service_runs())
+        runs += data_runs(options.data) if options.data else ()
+        results = list(_results([run for run in runs if options.only in {None, run.set}], own, data))
     console = Console()
+    console.print(table_of(results))
+    if options.update:
+        write_digests(OWN, read_digests(OWN) | own.found)
+    if options.write:
+        figures = {f"{result.run.set}: {result.run.way}": result.figures() for result in results}
+        write_digests(options.write, own.found | data.found | {"figures": figures})
+    different = sum(result.problem is not None for result in results)
+    seconds = sum(result.seconds for result in results)
+    console.print(
+        f"{len(results)} runs in {seconds:.0f} s: {f'{different} DIFFERENT' if different else 'all the same'}"
+    )
+    return 1 if different else 0
+
+
+def _results(runs: list[Run], own: Comparison, data: Comparison) -> Iterator[Result]:
     with _progress() as bar:
         task = bar.add_task("", total=len(runs))
         for run in runs:
             bar.update(task, description=f"{run.set}: {run.way}", refresh=True)
             result = result_of(run)
-            comparison = data if run.is_data else own
-            problem = comparison.check(run.set, result.digests)
-            results.append(Result(run, result.digests, result.seconds, result.disk, result.memory, problem))
+            problem = (data if run.is_data else own).check(run.set, result.digests)
+            yield replace(result, problem=problem)
             bar.update(task, advance=1, refresh=True)
-    console.print(table_of(results))
-    if options.update:
-        write_digests(OWN, {**read_digests(OWN), **own.found})
-    if options.write:
-        figures = {f"{result.run.set}: {result.run.way}": result.figures() for result in results}
-        write_digests(options.write, data.found | own.found | {"figures": figures})
-    different = sum(result.problem is not None for result in results)
-    seconds = sum(result.seconds for result in results)
-    console.print(
-        f"{len(results)} runs in {seconds:.0f} s: " + (f"{different} DIFFERENT" if different else "all the same")
-    )
-    return 1 if different else 0
 
 
 def _progress() -> Progress:

@@ -1,8 +1,8 @@
 """What is compared: the digests of the verdicts of a crawl, as lines of JSON.
 
-`exact` is of the lines as users get them. `judged` is of the lines without `sequence`: a service numbers its records
-by messages, whose sizes depend on the time. `blocks` are of 1,000 verdicts each, for long sets, so that a difference
-can be placed.
+`exact` is of the lines as users get them. `judged` is of the lines without their places: a service numbers its
+records by messages, whose sizes depend on the time, and adds where the page was in `pages`. `blocks` are of 1,000
+verdicts each, for long sets, so that a difference can be placed.
 """
 
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 BLOCK = 1_000
+PLACES = frozenset({"sequence", "topic", "partition", "offset"})
 
 Golden = Mapping[str, Mapping[str, Any]]
 """Digests by the name of a set."""
@@ -75,6 +76,5 @@ def _digest(lines: Sequence[bytes]) -> str:
 
 
 def _judged(line: bytes) -> bytes:
-    fields = json.loads(line)
-    fields.pop("sequence", None)
+    fields = {name: value for name, value in json.loads(line).items() if name not in PLACES}
     return json.dumps(fields, sort_keys=True).encode() + b"\n"

@@ -25,7 +25,15 @@ from dedup_service import (
     to_page,
 )
 from dedup_service.core.decision.replica import Outcome
-from dedup_service.core.log_records import CorrectionRecord, LogRecord, PageRecord, Policy, PolicyRecord, Source
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RetractionRecord,
+    Source,
+)
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.url import canonicalise
 from dedup_service.core.verdict import Action
@@ -113,7 +121,7 @@ def command(crawl: Crawl, folder: Path) -> list[bytes]:
     lines: list[bytes] = []
     folder.mkdir(exist_ok=True)
     for section in crawl.sections:
-        for pages in _runs(section.steps):
+        for pages in runs_of(section.steps):
             if isinstance(pages, list):
                 source = folder / "pages.jsonl"
                 source.write_bytes(b"".join(page.line(len(lines) + at) for at, page in enumerate(pages)))
@@ -193,7 +201,7 @@ def _opened(section: Section, folder: Path, **options: Any) -> NearDuplicateFilt
 
 def _in_batches(section: Section, folder: Path, **options: Any) -> Iterator[bytes]:
     with _opened(section, folder, **options) as dedup:
-        for pages in _runs(section.steps):
+        for pages in runs_of(section.steps):
             if not isinstance(pages, list):
                 _change(dedup, pages)
                 continue
@@ -201,7 +209,7 @@ def _in_batches(section: Section, folder: Path, **options: Any) -> Iterator[byte
                 yield from map(verdict_line, dedup.check_many(map(_page, batch)))
 
 
-def _runs(steps: Sequence[Step]) -> Iterator[list[Fetched] | Step]:
+def runs_of(steps: Sequence[Step]) -> Iterator[list[Fetched] | RetractionRecord | CorrectionRecord]:
     """Yield the pages between two changes together, and each change."""
     pages: list[Fetched] = []
     for step in steps:
@@ -253,10 +261,10 @@ def _batched(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
         yield batch
 
 
-def _change(dedup: NearDuplicateFilter, step: Step) -> None:
+def _change(dedup: NearDuplicateFilter, step: RetractionRecord | CorrectionRecord) -> None:
     if isinstance(step, CorrectionRecord):
         dedup.correct(step)
-    elif not isinstance(step, Fetched):
+    else:
         with suppress(StateError):  # it may not be kept, or no longer
             dedup.retract(step.url)
 
@@ -274,9 +282,9 @@ def _log(crawl: Crawl) -> Iterator[list[LogRecord]]:
     for number, section in enumerate(crawl.sections):
         policy = Policy(PROFILES[section.profile], Action.FLAG, space_id, LAYOUT, Keep.parse(section.keep))
         yield [PolicyRecord(policy) if number else PolicyRecord(policy, initial=True, log="a-log")]
-        for pages in _runs(section.steps):
+        for pages in runs_of(section.steps):
             if not isinstance(pages, list):
-                yield [pages]  # type: ignore[list-item]
+                yield [pages]
                 continue
             for batch in _batched(map(_prepared, pages), MESSAGE_PAGES):
                 yield [PageRecord(Source("pages", 0, offset + at), page, space_id) for at, page in enumerate(batch)]
