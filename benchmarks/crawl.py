@@ -2,7 +2,7 @@
 
 Measured: 7 ms in a crawl without links on a quiet machine, 27 ms with links, 17 to 33 ms beside other work.
 
-    python -m benchmarks.crawl FOLDER [--processes 2] [--links] [--json]
+    python -m benchmarks.crawl FOLDER [--processes 2] [--links]
 
 Serves the HTML files of FOLDER on localhost from another process and crawls them with the `site` spider at
 full speed. The lag of the event loop is measured inside the crawl: a task repeatedly sleeps 5 ms, and the
@@ -15,12 +15,10 @@ nothing else is fetched. Deterministic except for the machine's load, which is p
 
 import argparse
 import asyncio
-import json
 import multiprocessing
 import os
 import re
 import resource
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -187,7 +185,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="folder of HTML files")
     parser.add_argument("--processes", type=int, default=2, help="worker processes (default: 2)")
     parser.add_argument("--links", action="store_true", help="extract and schedule links as well")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args(arguments)
     load = os.getloadavg()[0]
     by_step = ms_by_step(options.folder)
@@ -199,9 +196,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "cores": os.cpu_count(),
         "load_before": round(load, 2),
     }
-    if options.json:
-        json.dump(measured, sys.stdout)
-        return
     for name, value in measured.items():
         print(f"{name:22} {value}")
 

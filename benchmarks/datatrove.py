@@ -1,12 +1,12 @@
 """Claim: `twinsieve filter` judges a Parquet file in one pass in less time than datatrove's MinHash pipeline.
 
-    python -m benchmarks.datatrove FILE.parquet --python VENV/bin/python [--core 0]
+    python -m benchmarks.datatrove FILE.parquet [--python VENV/bin/python] [--core 0]
 
 FILE has the columns `id`, `url` and `text`. VENV is an environment of its own with datatrove and what its words need
-(`pip install 'datatrove[io]' 'xxhash<4' tokenizers spacy jieba`): its dependencies differ from ours. Both run on one
-core (taskset), in turn. datatrove reads with its ParquetReader and runs its four steps (signatures, buckets, clusters,
-filter) with its usual settings (14 buckets of 8 hashes, 5-grams of words), one task each, and writes the kept pages as
-JSON lines; once it reads only. Its words are those of the language that --language names to it.
+(`pip install 'datatrove[io]' 'xxhash<4' tokenizers spacy jieba`): its dependencies differ from ours; without it ours
+runs alone. Both run on one core (taskset), in turn. datatrove reads with its ParquetReader and runs its four steps
+(signatures, buckets, clusters, filter) with its usual settings (14 buckets of 8 hashes, 5-grams of words), one task
+each, and writes the kept pages as JSON lines; once it reads only. Its words are those of --language.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main() -> int:
     """Measure; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--python", required=True, help="of the environment that has datatrove")
+    parser.add_argument("--python", help="of the environment that has datatrove; without it only ours runs")
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--language", default="cmn_Hani")
     parser.add_argument("--repeats", type=int, default=1)
@@ -73,7 +73,7 @@ def main() -> int:
             verdicts, kept = work / "verdicts.jsonl", work / "kept.jsonl"
             ours = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", str(arguments.file)]
             taken = {"twinsieve": seconds([*ours, "-o", str(verdicts), "--kept", str(kept), "-q"], arguments.core)}
-            for what in ("read", "minhash"):
+            for what in ("read", "minhash") if arguments.python else ():
                 step = [arguments.python, "-c", STEPS, str(arguments.file), str(work / what), arguments.language, what]
                 taken[f"datatrove, {what}"] = seconds(step, arguments.core)
             left = sum(1 for path in (work / "minhash" / "kept").rglob("*.jsonl") for _ in path.open("rb"))

@@ -6,32 +6,162 @@ ten is a stored fingerprint with three bits flipped; recall is the share of thes
 per second of processor time in one thread. p99 and the longest pause are wall-clock times of a batch of 512 and, while
 filling, of 4,096. Bytes are what the index counts, or the growth of the process.
 
---skew puts a fifth of the fingerprints into one 16-bit block, and into one half, and compares with an even load.
---threshold measures one hot bucket of the seed layout of several sizes, split and whole.
+Every contender is exact within 3 bits, except usearch, whose graph is approximate. A peer that cannot be imported
+is left out, with a line that says so.
 
     python -m benchmarks.index [--sizes 100000 1000000] [--largest N] [--radius 3 7] [--peer-sizes 100000]
-                               [--skew 500000] [--threshold] [--picture docs/images/index-peers]
+                               [--picture docs/images/index-peers]
 """
 
 import argparse
+import logging
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.index_contenders import PEERS, RADIUS, ComparedIndex, Ours, installed
 from dedup_service.core.index import BlockIndex
 
 SEED = 2026
+RADIUS = 3
 FILL, BATCH, COPIES = 4096, 512, 10
-HOT_MASK, HOT_BLOCK = np.uint64(0xFFFF0000), np.uint64(0x5AA50000)
-HOT_HALF = np.uint64(0xFFFF_FFFF)
 
 Fingerprints = npt.NDArray[np.uint64]
+Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+class ComparedIndex(Protocol):
+    """An index under measurement."""
+
+    def add(self, first: int, fingerprints: Fingerprints) -> None:
+        """Insert fingerprints: uint64[n], numbered from `first`."""
+        ...
+
+    def search(self, fingerprints: Fingerprints) -> Found:
+        """Return places in the batch, and numbers of entries within the radius, not sorted."""
+        ...
+
+    def size_bytes(self) -> int | None:
+        """Return the memory that the index counts; None if it does not."""
+        ...
+
+
+class Ours:
+    """A block index."""
+
+    def __init__(self, radius: int = RADIUS) -> None:
+        self._index = BlockIndex(radius)
+
+    def add(self, first: int, fingerprints: Fingerprints) -> None:
+        """Insert them as rows."""
+        self._index.insert_many(np.arange(first, first + len(fingerprints)), fingerprints)
+
+    def search(self, fingerprints: Fingerprints) -> Found:
+        """Return what one bulk probe finds."""
+        found = self._index.probe_many(fingerprints)
+        return np.repeat(np.arange(len(fingerprints)), np.diff(found.offsets)), found.sequences
+
+    def size_bytes(self) -> int:
+        """Return what the index counts."""
+        return self._index.statistics().bytes
+
+
+class Faiss:
+    """faiss: `IndexBinaryMultiHash` with so many hashes of so many bits and flips, or `IndexBinaryFlat`."""
+
+    def __init__(self, hashes: int = 0, bits: int = 0, flips: int = 0) -> None:
+        import faiss  # type: ignore[import-not-found]
+
+        faiss.omp_set_num_threads(1)
+        self._index: Any = faiss.IndexBinaryMultiHash(64, hashes, bits) if hashes else faiss.IndexBinaryFlat(64)
+        if hashes:
+            self._index.nflip = flips
+
+    def add(self, first: int, fingerprints: Fingerprints) -> None:  # noqa: ARG002 - faiss counts by itself
+        self._index.add(_bytes(fingerprints))
+
+    def search(self, fingerprints: Fingerprints) -> Found:
+        limits, _, numbers = self._index.range_search(_bytes(fingerprints), RADIUS + 1)  # nearer than this
+        return np.repeat(np.arange(len(fingerprints)), np.diff(limits.astype(np.int64))), numbers
+
+    def size_bytes(self) -> None:
+        return None
+
+
+class Simhash:
+    """PyPI simhash: a dictionary for each of k + 1 blocks."""
+
+    def __init__(self) -> None:
+        from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
+
+        logging.getLogger("simhash").setLevel(logging.ERROR)
+        self._value, self._index = Simhash, SimhashIndex([], k=RADIUS)
+
+    def add(self, first: int, fingerprints: Fingerprints) -> None:
+        for number, value in enumerate(fingerprints.tolist()):
+            self._index.add(str(first + number), self._value(value))
+
+    def search(self, fingerprints: Fingerprints) -> Found:
+        found = [
+            (query, int(name))
+            for query, value in enumerate(fingerprints.tolist())
+            for name in self._index.get_near_dups(self._value(value))
+        ]
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    def size_bytes(self) -> None:
+        return None
+
+
+class Usearch:
+    """usearch: a graph (HNSW) over bits, asked for the ten nearest; approximate."""
+
+    def __init__(self) -> None:
+        from usearch.index import Index  # type: ignore[import-not-found]
+
+        self._index: Any = Index(ndim=64, metric="hamming", dtype="b1")
+
+    def add(self, first: int, fingerprints: Fingerprints) -> None:
+        self._index.add(np.arange(first, first + len(fingerprints)), _bytes(fingerprints), threads=1)
+
+    def search(self, fingerprints: Fingerprints) -> Found:
+        found = self._index.search(_bytes(fingerprints), 10, threads=1)
+        queries, places = np.nonzero(np.asarray(found.distances) <= RADIUS)
+        return queries, np.asarray(found.keys)[queries, places].astype(np.int64)
+
+    def size_bytes(self) -> int:
+        return int(self._index.memory_usage)
+
+
+PEERS: dict[str, tuple[Callable[[], ComparedIndex], int]] = {
+    "faiss MultiHash 4 × 16": (lambda: Faiss(4, 16), 10_000_000),
+    "faiss MultiHash 2 × 32, 1 flip": (lambda: Faiss(2, 32, 1), 10_000_000),
+    "faiss Flat": (Faiss, 1_000_000),
+    "PyPI simhash": (Simhash, 100_000),
+    "usearch (approximate)": (Usearch, 100_000),
+}
+"""Each with the size above which it is left out: it takes minutes or gigabytes there."""
+
+
+def installed(name: str, make: Callable[[], ComparedIndex]) -> bool:
+    """Return whether a contender can be made; print why not."""
+    try:
+        make()
+    except ImportError as error:
+        print(f"{name}: left out, {error}")
+        return False
+    return True
+
+
+def _bytes(fingerprints: Fingerprints) -> npt.NDArray[np.uint8]:
+    """Return uint8[n, 8]."""
+    return np.ascontiguousarray(fingerprints).view(np.uint8).reshape(-1, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +180,6 @@ class IndexFigures:
 def uniform(count: int, seed: int) -> Fingerprints:
     """Return independent fingerprints: uint64[count]."""
     return np.random.default_rng(seed).integers(0, 1 << 64, count, dtype=np.uint64)
-
-
-def hot(count: int, seed: int, mask: np.uint64 = HOT_MASK) -> Fingerprints:
-    """Return fingerprints that agree in the bits of the mask: uint64[count]."""
-    return (uniform(count, seed) & ~mask) | (HOT_BLOCK & mask)
 
 
 def flipped(fingerprints: Fingerprints, bits: int, seed: int) -> Fingerprints:
@@ -103,10 +228,10 @@ def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, 
 
 def warm_up() -> None:
     """Load or compile the kernels."""
-    for radius, layout in ((3, "compact"), (3, "seed"), (7, "seed")):
-        index = BlockIndex(radius, layout=layout, min_split=2)  # type: ignore[arg-type]
-        index.insert_many(np.arange(5000), hot(5000, SEED))
-        index.probe_many(hot(50, SEED))
+    for radius in (RADIUS, 7):
+        index = Ours(radius)
+        index.add(0, uniform(5000, SEED))
+        index.search(uniform(50, SEED))
 
 
 def chosen(
@@ -116,8 +241,6 @@ def chosen(
     contenders: dict[str, tuple[Callable[[], ComparedIndex], list[int]]] = {}
     if RADIUS in radii:
         contenders["twinsieve, k = 3"] = (Ours, sizes)
-        if peer_sizes:
-            contenders["twinsieve, k = 3, seed layout"] = (lambda: Ours(3, "seed"), sizes)
         for name, (make, most) in PEERS.items():
             if peer_sizes and installed(name, make):
                 contenders[name] = (make, [size for size in peer_sizes if size <= most])
@@ -148,49 +271,6 @@ def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds:
         if not one.name.startswith("twinsieve") and one.size in ours:
             print(f"ratio at {one.size:,}: {ours[one.size] / one.rate:,.0f} × {one.name}")
     return results
-
-
-def skew(size: int, radius: int) -> None:
-    """Print probes a second when a fifth of the fingerprints share a block or a half, and on an even load."""
-    figures = {}
-    for name, mask in (("even", np.uint64(0)), ("16 bits", HOT_MASK), ("32 bits", HOT_HALF)):
-        for split in (True, False) if mask else (True,):
-            stored, probes = uniform(size, SEED), uniform(20_000, SEED + 1)
-            stored[: size // 5] = hot(size // 5, SEED + 3, mask)
-            probes[::5] = hot(len(probes[::5]), SEED + 4, mask)
-            index = BlockIndex(radius) if split else BlockIndex(radius, min_split=None)
-            index.insert_many(np.arange(size), stored)
-            probes = probes if split else probes[:1000]
-            begin = time.process_time()
-            index.probe_many(probes)
-            rate = len(probes) / (time.process_time() - begin)
-            work = index.work()
-            size_bytes = index.statistics().bytes / size
-            figures[name if split else f"{name}, one level"] = (
-                f"{rate:,.0f}/s, {work.entries / work.probes:,.0f} compared, {size_bytes:.0f} bytes"
-            )
-    print(f"skew k={radius} {size:,}, a fifth of the fingerprints share:")
-    for name, text in figures.items():
-        print(f"  {name}: {text}")
-
-
-def threshold(radius: int) -> None:
-    """Print the time of a probe into one hot bucket of the seed layout, split and whole, by its size."""
-    background, probes = uniform(200_000, SEED), hot(5000, SEED + 4)
-    for size in (256, 1024, 4096, 16_384, 65_536):
-        times, room = [], []
-        for smallest_split in (size - 1, None):
-            index = BlockIndex(radius, layout="seed", min_split=smallest_split)
-            index.insert_many(np.arange(len(background)), background)
-            index.insert_many(np.arange(size) + len(background), hot(size, SEED + 3))
-            begin = time.process_time()
-            index.probe_many(probes)
-            times.append(1e6 * (time.process_time() - begin) / len(probes))
-            room.append(index.statistics().bytes)
-        print(
-            f"threshold k={radius} {size:>9,}: split {times[0]:.2f} µs, whole {times[1]:.2f} µs a probe; "
-            f"{(room[0] - room[1]) / size:.0f} bytes an entry more"
-        )
 
 
 def picture(results: list[IndexFigures], path: Path) -> None:
@@ -224,26 +304,17 @@ def main() -> None:
         type=int,
         nargs="*",
         default=[100_000],
-        help="entries of the peers; none: our default layout alone",
+        help="entries of the peers; none: ours alone",
     )
     parser.add_argument("--radius", type=int, nargs="*", default=[3, 7], help="radii of the block index")
     parser.add_argument("--seconds", type=float, default=2.0, help="processor time for each contender")
-    parser.add_argument("--skew", type=int, default=500_000, help="entries of the skewed load; 0 skips it")
-    parser.add_argument("--threshold", action="store_true", help="measure where a second level pays, and nothing else")
     parser.add_argument("--picture", type=Path, help="write a picture to this path, without suffix")
     options = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     warm_up()
-    if options.threshold:
-        for radius in options.radius:
-            threshold(radius)
-        return
     results = compared(options.sizes, options.peer_sizes, options.radius, options.seconds)
     if options.largest:
         results += compared([options.largest], [], [RADIUS], options.seconds)
-    if options.skew:
-        for radius in options.radius:
-            skew(options.skew, radius)
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     if options.picture:
         picture(results, options.picture)

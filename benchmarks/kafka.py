@@ -6,7 +6,7 @@ Measured on two cores that broker, service and load share (docs/performance.md):
     throughput   12.5 times the plain consumer
     latency      p99 of 287 ms at half of the highest rate, 225 ms at a quarter, 171 ms at an eighth
 
-    python -m benchmarks.kafka [--repeats 3] [--text 24000] [--html 1500] [--seconds 20] [--json FILE]
+    python -m benchmarks.kafka [--repeats 3] [--text 24000] [--html 1500] [--seconds 20]
 
 Throughput: the contender is started; when it has answered a tenth of the pages, the others are published at once.
 Its rate is that of their answers from the first tenth to the last hundredth, by the timestamps of their messages, so
@@ -16,8 +16,7 @@ Latency (benchmarks.service.latency): with one worker at a half, a quarter and a
 with the cores that each program kept busy.
 
 Also printed: processor time a page of the main process (both steps and their clients), of the workers
-(extraction, segmentation, fingerprints) and of the broker; and the shares of a second by step and part, from
-/metrics.
+(extraction, segmentation, fingerprints) and of the broker.
 
 Data: generated Chinese text of 2 KB, a tenth of it copies, or HTML of 60 KB (benchmarks.service.load), seed
 2026. Peer: benchmarks.service.plain_consumer (kafka-python, jieba, PyPI simhash and its index, at least
@@ -25,15 +24,13 @@ once).
 """
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -70,14 +67,10 @@ class Load:
 
 @dataclass
 class Figures:
-    """Figures of one contender on one load, for each repeat.
-
-    used_s: processor seconds a page, by process; parts: shares of a second, by step and part.
-    """
+    """Figures of one contender on one load, for each repeat. used_s: processor seconds a page, by process."""
 
     pages_per_s: list[float] = field(default_factory=list)
     used_s: list[dict[str, float]] = field(default_factory=list)
-    parts: list[dict[str, float]] = field(default_factory=list)
 
     def used(self, name: str) -> float:
         """Return the median processor time a page of a process, in milliseconds."""
@@ -118,9 +111,8 @@ class Bench:
         times = sorted(answers.times_ms)[warm:]
         start, stop = len(times) // 10, len(times) - 1 - len(times) // 100
         figures.pages_per_s.append((stop - start) / max(0.001, (times[stop] - times[start]) / 1000))
-        done, seconds = last.answers - first.answers, last.at - first.at
+        done = last.answers - first.answers
         figures.used_s.append({name: (last.used[name] - first.used[name]) / max(1, done) for name in last.used})
-        figures.parts.append({name: (last.parts[name] - first.parts.get(name, 0)) / seconds for name in last.parts})
 
     def publish(self, topics: Topics, pages: Iterable[Sent], rate: float | None) -> None:
         """Publish pages, `rate` a second (None: unlimited)."""
@@ -136,10 +128,8 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    at: float
     answers: int
     used: dict[str, float]
-    parts: dict[str, float]
 
 
 class _Answers:
@@ -157,7 +147,7 @@ class _Answers:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{len(self.times_ms)} of {count} answers of {contender} within {PATIENCE_S:g} s")
         used = {**contender.used_s, "broker": cpu_s(brokers())}
-        return _Moment(time.monotonic(), len(self.times_ms), used, contender.parts_s)
+        return _Moment(len(self.times_ms), used)
 
     def close(self) -> None:
         """Close the consumer."""
@@ -177,8 +167,8 @@ def loads(arguments: argparse.Namespace) -> list[Load]:
     return work
 
 
-def report(load: Load, figures: dict[str, Figures]) -> dict[str, Any]:
-    """Print one table and return its figures."""
+def report(load: Load, figures: dict[str, Figures]) -> None:
+    """Print one table."""
     table = Table(title=f"{load.name}: {len(load.pages)} pages")
     for heading in ("contender", "pages/s, median", "all repeats", "ms main", "ms workers", "ms broker"):
         table.add_column(heading, justify="left" if heading == "contender" else "right")
@@ -186,19 +176,11 @@ def report(load: Load, figures: dict[str, Figures]) -> dict[str, Any]:
         rates = " ".join(f"{rate:,.0f}" for rate in one.pages_per_s)
         used = [f"{one.used(part):.2f}" for part in ("main", "workers", "broker")]
         table.add_row(name, f"{statistics.median(one.pages_per_s):,.0f}", rates, *used)
-    console = Console(width=120)
-    console.print(table)
-    for name, one in figures.items():
-        if one.parts[0]:
-            shares = {part: statistics.median(parts.get(part, 0.0) for parts in one.parts) for part in one.parts[0]}
-            console.print(
-                f"{name}: shares of a second: " + ", ".join(f"{p} {s:.2f}" for p, s in sorted(shares.items()))
-            )
-    return {name: asdict(one) for name, one in figures.items()}
+    Console(width=120).print(table)
 
 
-def report_latency(latencies: Sequence[Latency]) -> list[dict[str, Any]]:
-    """Print the latencies at each rate and return the figures."""
+def report_latency(latencies: Sequence[Latency]) -> None:
+    """Print the latencies at each rate."""
     table = Table(title=f"publish → verdict, 1 worker; cores busy, of {os.cpu_count()}")
     for heading in ("pages/s", "p50 ms", "p99 ms", *latencies[0].cores, "total"):
         table.add_column(heading, justify="right")
@@ -206,10 +188,6 @@ def report_latency(latencies: Sequence[Latency]) -> list[dict[str, Any]]:
         busy = [f"{cores:.2f}" for cores in (*one.cores.values(), sum(one.cores.values()))]
         table.add_row(f"{one.rate:,.0f}", f"{one.quantile(0.5) * 1e3:,.0f}", f"{one.quantile(0.99) * 1e3:,.0f}", *busy)
     Console(width=120).print(table)
-    return [
-        {"rate": one.rate, "p50_s": one.quantile(0.5), "p99_s": one.quantile(0.99), "cores": one.cores}
-        for one in latencies
-    ]
 
 
 def main() -> None:
@@ -219,7 +197,6 @@ def main() -> None:
     parser.add_argument("--text", type=int, default=24_000, help="text pages of a repeat (default: 24,000)")
     parser.add_argument("--html", type=int, default=1500, help="HTML pages of a repeat; 0: none (default: 1,500)")
     parser.add_argument("--seconds", type=float, default=20.0, help="duration of each latency run (default: 20)")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     work = loads(arguments)
     measured = {load.name: {name: Figures() for name in load.contenders} for load in work}
@@ -229,7 +206,8 @@ def main() -> None:
             for load in work:
                 for name, make in load.contenders.items():
                     bench.rate(make(), load.pages, measured[load.name][name])
-        figures: dict[str, Any] = {load.name: report(load, measured[load.name]) for load in work}
+        for load in work:
+            report(load, measured[load.name])
         text = measured[work[0].name]
         highest = {name: statistics.median(one.pages_per_s) for name, one in text.items()}
         print(f"serve, 1 worker : plain consumer = {highest['serve, 1 worker'] / highest['plain consumer']:.1f}")
@@ -237,9 +215,7 @@ def main() -> None:
         pages = list(text_pages(SEED + 1, FIRST_LOAD + int(rates[0] * arguments.seconds)))
         first_load, pages = pages[:FIRST_LOAD], pages[FIRST_LOAD:]
         latencies = [bench.latency(first_load, pages[: int(rate * arguments.seconds)], rate) for rate in rates]
-    figures["latency"] = report_latency(latencies)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    report_latency(latencies)
 
 
 if __name__ == "__main__":

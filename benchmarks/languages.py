@@ -1,6 +1,6 @@
 """Precision and recall by language: every profile, and each channel of SimHash alone.
 
-    python -m benchmarks.languages [--language NAME] [--seed N] [--unspaced icu|pairs] [--samples]
+    python -m benchmarks.languages [--language NAME] [--seed N] [--unspaced icu|pairs]
 
 The pages are generated from the seed (`benchmarks.language_pages`): for each language 400 articles, a copy
 of each after one edit, and 300 look-alikes. No language should be worse than two references: the channel
@@ -134,19 +134,13 @@ def main() -> None:
     parser.add_argument("--language", choices=LANGUAGES, action="append", help="may be repeated (default: all)")
     parser.add_argument("--seed", type=int, default=6, help="seed of the pages (default: 6)")
     parser.add_argument("--unspaced", choices=["icu", "pairs"], help="segmenter of scripts without spaces")
-    parser.add_argument("--samples", action="store_true", help="print the first page of each language and stop")
     arguments = parser.parse_args()
     console = Console(width=160)
     headings = ("language", "balanced P", "R", "F1", "exact Jaccard F1", "simhash F1", "words F1", "body F1", "pages/s")
     summary = Table(*headings, title="profile balanced and exact Jaccard; distance alone, each channel at its best k")
     for language in arguments.language or LANGUAGES:
-        if arguments.samples:
-            page = stream_of(language, arguments.seed).pages[0]
-            console.print(page.title, page.text, sep="\n", end="\n\n")
-        else:
-            summary.add_row(*by_language(language, arguments, console))
-    if not arguments.samples:
-        console.print(summary)
+        summary.add_row(*by_language(language, arguments, console))
+    console.print(summary)
 
 
 if __name__ == "__main__":

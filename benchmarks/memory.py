@@ -15,12 +15,11 @@ The exit code is 1 if a bound is exceeded.
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from kafka.errors import KafkaError
@@ -39,8 +38,6 @@ from tests.chaos.reading import reader
 CRAWL_MB, SERVICE_MB, WORKER_MB, FROZEN_MB = 96, 192, 300, 96
 BYTES_A_PAGE = 1000
 MB = 1 << 20
-BARS = "▁▂▃▄▅▆▇█"
-WIDTH = 100
 PATIENCE_S = 7200.0
 
 
@@ -146,18 +143,8 @@ def exceeded_bounds(samples: Sequence[Sample]) -> list[str]:
     return found
 
 
-def plot(samples: Sequence[Sample], name: str) -> str:
-    """Return a line of bars, scaled to the maximum, with marks below for samples of the frozen broker."""
-    step = max(1, len(samples) // WIDTH)
-    chosen = samples[::step]
-    maximum = max(getattr(sample, name) for sample in chosen)
-    bars = "".join(BARS[min(7, int(8 * getattr(sample, name) / max(1, maximum)))] for sample in chosen)
-    marks = "".join("^" if sample.frozen else " " for sample in chosen)
-    return f"{name:8} {bars} {maximum / MB:.0f} MB\n{'':8} {marks}"
-
-
 def report(samples: Sequence[Sample]) -> None:
-    """Print a table of eleven moments and the plots."""
+    """Print a table of eleven moments."""
     table = Table(title=f"{samples[-1].published} pages, {samples[-1].kept} kept")
     for heading in ("s", "published", "answered", "kept", "crawl MB", "service MB", "broker"):
         table.add_column(heading, justify="right")
@@ -166,23 +153,6 @@ def report(samples: Sequence[Sample]) -> None:
         counts = (sample.published, sample.answered, sample.kept, sample.crawl // MB, sample.service // MB)
         table.add_row(f"{sample.at_s:.0f}", *(f"{count:,}" for count in counts), "frozen" if sample.frozen else "")
     Console(width=120).print(table)
-    print(plot(samples, "crawl"), plot(samples, "service"), sep="\n")
-
-
-def draw(samples: Sequence[Sample], path: Path) -> None:
-    """Draw memory over time as a picture."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(8, 3.5))
-    seconds = [sample.at_s for sample in samples]
-    for name in ("crawl", "service"):
-        axes.plot(seconds, [getattr(sample, name) / MB for sample in samples], label=name)
-    frozen = [sample.at_s for sample in samples if sample.frozen]
-    if frozen:
-        axes.axvspan(frozen[0], frozen[-1], alpha=0.15, label="broker frozen")
-    axes.set(xlabel="seconds", ylabel="resident MB", ylim=0)
-    axes.legend()
-    figure.savefig(path, dpi=120, bbox_inches="tight")
 
 
 def main() -> None:
@@ -193,17 +163,11 @@ def main() -> None:
         "--frozen", type=float, default=60.0, metavar="SECONDS", help="how long the broker is frozen (default: 60)"
     )
     parser.add_argument("--processes", type=int, default=1, help="workers of the service (default: 1)")
-    parser.add_argument("--plot", type=Path, help="also draw a picture into this file")
-    parser.add_argument("--json", type=Path, help="also write the samples to this file")
     arguments = parser.parse_args()
     with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
         run = MemoryRun(cluster, Path(folder), arguments.pages, arguments.processes)
         run.run(arguments.frozen)
     report(run.samples)
-    if arguments.plot:
-        draw(run.samples, arguments.plot)
-    if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(sample) for sample in run.samples]), encoding="utf-8")
     problems = exceeded_bounds(run.samples)
     print(*(problems or ["all bounds held"]), sep="\n")
     sys.exit(1 if problems else 0)

@@ -12,8 +12,7 @@ CORE     CORE Deduplication Dataset 2020, core.ac.uk/documentation/dataset (ODC-
 NEWS     NEWS-COPY, github.com/dell-research-harvard/NEWS-COPY (historical newspapers, read by OCR). One set (test or
          evaluation) is two JSON files, which are told apart by their form: an object with an object for each article,
          under its id, with `article` (the text) and `byline`; and a list of pairs of ids, which are duplicates. FOLDER
-         has those two. Its copy chenghao/NEWS-COPY-eval is read as well: one JSON object a line, with `article` and
-         `cluster`.
+         has those two.
 
 Every profile decides the documents in the order of the file, each under an address of its own; a duplicate and the kept
 page that it names are in one group.
@@ -33,12 +32,11 @@ partitions", Journal of Classification 2, 1985 (the index).
 import argparse
 import gzip
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import comb
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -102,58 +100,40 @@ class Scores:
 def read_core(path: Path) -> tuple[list[Document], dict[str, frozenset[str]]]:
     """Return the documents of CORE, and the ids of the duplicates of each."""
     documents, labels = [], {}
-    for number, record in _json_lines(path):
-        name = f"{path}, line {number}"
-        document = Document(
-            _text(record, "core_id", name),
-            _text(record, "original_title", name),
-            _text(record, "original_abstract", name),
-        )
-        named = record.get("labelled_duplicates") or ()
-        if not isinstance(named, list | tuple):
-            raise CorpusError(f"{name}: labelled_duplicates is {named!r}, and should be a list of ids")
-        if document.id in labels:
-            raise CorpusError(f"{name}: core_id {document.id} is there twice")
-        documents.append(document)
-        labels[document.id] = frozenset(map(str, named)) - {document.id}
-    if not documents:
-        raise CorpusError(f"{path} has no documents")
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                record = msgspec.json.decode(line)
+                name = str(record["core_id"])
+                documents.append(Document(name, record["original_title"] or "", record["original_abstract"] or ""))
+                labels[name] = frozenset(map(str, record.get("labelled_duplicates") or ())) - {name}
+            except (msgspec.MsgspecError, KeyError, TypeError) as error:
+                raise CorpusError(f"{path}, line {number} is not of the published form: {error}") from None
     return documents, labels
 
 
 def read_news_copy(folder: Path) -> list[Document]:
     """Return the documents of one set of NEWS-COPY, in the order of its file."""
-    files = sorted(path for path in folder.iterdir() if path.suffix in {".json", ".jsonl"})
-    if len(files) == 1 and files[0].suffix == ".jsonl":
-        return [
-            Document(str(number), "", _text(record, "article", f"{files[0]}, line {number}"), record.get("cluster"))
-            for number, record in _json_lines(files[0])
-        ]
-    contents = {path: _json(path) for path in files}
-    articles = [(path, content) for path, content in contents.items() if isinstance(content, dict)]
-    edges = [content for content in contents.values() if isinstance(content, list)]
+    contents = [msgspec.json.decode(path.read_bytes()) for path in sorted(folder.glob("*.json"))]
+    articles = [content for content in contents if isinstance(content, dict)]
+    edges = [content for content in contents if isinstance(content, list)]
     if len(articles) != 1 or len(edges) != 1:
         raise CorpusError(
             f"{folder} should have one JSON file with articles by id and one with pairs of ids, and has "
             f"{len(articles)} and {len(edges)}: give the folder of one set, for instance the test set"
         )
-    [(path, by_id)], [pairs] = articles, edges
-    clusters = _components(pairs, by_id, folder)
-    return [Document(name, "", _article(value, f"{path}, {name}"), clusters.get(name)) for name, value in by_id.items()]
+    [by_id], [pairs] = articles, edges
+    clusters = _components(pairs)
+    return [
+        Document(name, "", f"{row.get('byline') or ''} {row['article']}".strip(), clusters.get(name))
+        for name, row in by_id.items()
+    ]
 
 
-def _article(value: object, name: str) -> str:
-    if not isinstance(value, dict):
-        raise CorpusError(f"{name}: an article should be an object, got {value!r:.80}")
-    return f"{value.get('byline') or ''} {_text(value, 'article', name)}".strip()
-
-
-def _components(pairs: list[Any], known: Mapping[str, Any], folder: Path) -> dict[str, int]:
+def _components(pairs: list[list[str]]) -> dict[str, int]:
     """Return the cluster of each document in a pair: duplicates of duplicates are in one."""
     parents: dict[str, str] = {}
     for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(one in known for one in pair):
-            raise CorpusError(f"{folder}: {pair!r:.80} is no pair of ids of articles")
         one, other = (_root(parents, name) for name in pair)
         parents[other] = one
     roots = {name: _root(parents, name) for name in parents}
@@ -251,41 +231,6 @@ def news_copy_table(folder: Path) -> Table:
     for name, published in NEWS_COPY_PUBLISHED.items():
         table.add_row(f"{name}, published", published)
     return table
-
-
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a file of JSON lines with their line numbers."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield number, _decoded(line, f"{path}, line {number}", dict)
-    except (OSError, EOFError) as error:
-        raise CorpusError(f"cannot read {path}: {error}") from error
-
-
-def _json(path: Path) -> Any:
-    try:
-        return _decoded(path.read_bytes(), str(path), dict | list)
-    except OSError as error:
-        raise CorpusError(f"cannot read {path}: {error}") from error
-
-
-def _decoded(data: bytes, name: str, kind: Any) -> Any:
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise CorpusError(f"{name}: {error}") from None
-
-
-def _text(record: Mapping[str, Any], field: str, name: str) -> str:
-    """Return a text or a number as text, and "" for null."""
-    if field not in record:
-        raise CorpusError(f"{name} has no {field}: it is not of the published form")
-    value = record[field]
-    if value is not None and not isinstance(value, str | int):
-        raise CorpusError(f"{name}: {field} should be text, got {value!r:.80}")
-    return "" if value is None else str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -181,20 +181,16 @@ def speed(arguments: argparse.Namespace) -> int:
     list(run.decide([head]))
     parts = [(entries_of(shard), shard.number) for shard in run.shards]
     figures: dict[str, object] = {"shards": shards}
-    expected: list[bytes] | None = None
-    if arguments.only_shards:
-        fill(parts, stream, kept)
-    else:
-        alone = Alone(NumberNames())
-        alone.replica.apply_parts(parts_of(head))
-        fill([(alone.candidates, ShardNumber(1, 1)), *parts], stream, kept)
-        began = time.thread_time()
-        expected = [value_of(one) for message in later for one in alone.replica.apply_parts(parts_of(message))]
-        figures["one process, pages/s"] = round(len(expected) / (time.thread_time() - began))
-        whole = sum(alone.candidates.tables.sizes().values())
-        figures["tables of one process, bytes a kept page"] = round(whole / len(alone.replica), 1)
-        shares = [round(sum(entries.tables.sizes().values()) / whole, 4) for entries, _ in parts]
-        figures["tables of a shard, share of that"] = shares
+    alone = Alone(NumberNames())
+    alone.replica.apply_parts(parts_of(head))
+    fill([(alone.candidates, ShardNumber(1, 1)), *parts], stream, kept)
+    began = time.thread_time()
+    expected = [value_of(one) for message in later for one in alone.replica.apply_parts(parts_of(message))]
+    figures["one process, pages/s"] = round(len(expected) / (time.thread_time() - began))
+    whole = sum(alone.candidates.tables.sizes().values())
+    figures["tables of one process, bytes a kept page"] = round(whole / len(alone.replica), 1)
+    shares = [round(sum(entries.tables.sizes().values()) / whole, 4) for entries, _ in parts]
+    figures["tables of a shard, share of that"] = shares
     run.seconds.clear()
     run.answer_bytes = run.outcome_bytes = 0
     outcomes = list(run.follow(later))
@@ -210,7 +206,7 @@ def speed(arguments: argparse.Namespace) -> int:
         "answers of all shards, bytes a page": round(run.answer_bytes / pages, 1),
         "outcomes, bytes a page": round(run.outcome_bytes / pages, 2),
     }
-    differ = 0 if expected is None else sum(one != other for one, other in zip(expected, found, strict=True))
+    differ = sum(one != other for one, other in zip(expected, found, strict=True))
     print(json.dumps(figures | {"verdicts that differ": differ}, indent=2))
     return 0 if differ == 0 else 1
 
@@ -331,7 +327,6 @@ def main() -> int:
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--only-shards", action="store_true", help="of `speed`: without the one process")
     arguments = parser.parse_args()
     return {"equal": equal, "speed": speed, "kafka": over_kafka}[arguments.what](arguments)
 

@@ -11,17 +11,14 @@ percentiles are of the last tenth of the pages, `most` and `pause` (longest batc
 With `--decided N` only the last N pages are decided. Texts before them are filled in, in the order of their numbers:
 they take their ways through window, store and tables as kept pages do, but nothing is looked up for them.
 Reads are pieces of evidence compared; `missed` are pages of 4 KiB that the page cache did not have. With `--warm`, all
-files are read before, so that it has what fits. What is said of the longest batch tells where its time went: in the
-decisions or in what the store does after them, on the processor or waiting. With `--short-evidence` the rest of the
-evidence that is read is made again, by the same processor: `remade` is the time of that.
+files are read before, so that it has what fits. With `--short-evidence` the rest of the evidence that is read is made
+again, by the same processor: `remade` is the time of that.
 
     python -m benchmarks.store [--pages 1000000 10000000] [--decided N] [--warm] [--short-evidence] [--folder DIR]
-                               [--json FILE]
 """
 
 import argparse
 import gc
-import json
 import multiprocessing
 import os
 import resource
@@ -32,7 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,16 +64,6 @@ LAST = 10
 
 PAGE_BYTES = 4096
 
-LONGEST = (
-    "ms",
-    "ms after the decisions",
-    "ms on the processor",
-    "faults that read the disk",
-    "faults of memory",
-    "changes of thread",
-)
-"""What is told of the longest batch, of the deciding thread alone."""
-
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
@@ -109,7 +96,6 @@ class StoreFigures:
     remade_microseconds_a_page: float = 0.0
     batch_ms: dict[str, float] = field(default_factory=dict)
     pause_ms: float = 0.0
-    longest: dict[str, float] = field(default_factory=dict)
     reads_a_page: float = 0.0
     missed_a_page: float = 0.0
     wrong: int = 0
@@ -306,7 +292,6 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
     """Decide the pages of a stream from `begin` on; return all figures but those of memory and disk."""
     wall: list[float] = []
     processor: list[float] = []
-    longest = dict.fromkeys(LONGEST, 0.0)
     last = begin + (stream.pages - begin) * (LAST - 1) // LAST
     kinds: Counter[tuple[bool, str]] = Counter()
     reads, missed, remade_s, sizes = subject.reads, missed_pages(), subject.remade_s, 0
@@ -317,16 +302,11 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
             pages = list(enumerate(stream.prepared(first, min(first + PREPARED, stream.pages)), first + 1))
             for start in range(0, len(pages), BATCH):
                 batch = pages[start : start + BATCH]
-                before, used = now(), time.process_time()
+                began, used = time.perf_counter(), time.process_time()
                 decisions = list(subject.decider.decide_all(batch))
-                decided_at = time.perf_counter()
                 subject.after_batch(batch[-1][0])
-                cost = now() - before
-                wall.append(cost[0])
+                wall.append(time.perf_counter() - began)
                 processor.append(time.process_time() - used)
-                if cost[0] * 1e3 > longest["ms"]:
-                    after_ms = (cost[0] - (decided_at - before[0])) * 1e3
-                    longest = dict(zip(LONGEST, [cost[0] * 1e3, after_ms, cost[1] * 1e3, *cost[2:]], strict=True))
                 kinds.update((one.verdict.sequence % COPIES == 0, one.verdict.kind.value) for one in decisions)
             advance(len(pages))
     figures = StoreFigures(stream.pages, len(subject.decider), load=os.getloadavg()[0])
@@ -342,7 +322,6 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
         "most": float(times.max()),
     }
     figures.pause_ms = float(times.max() - np.median(times))
-    figures.longest = longest
     figures.remade_microseconds_a_page = (subject.remade_s - remade_s) / decided * 1e6
     figures.reads_a_page = (subject.reads - reads) / decided
     figures.missed_a_page = (missed_pages() - missed) / decided
@@ -381,14 +360,6 @@ def anonymous_bytes() -> int:
     """Return RssAnon and RssShmem of this process."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem")))
-
-
-def now() -> npt.NDArray[np.float64]:
-    """Return what the deciding thread has used, in the order of LONGEST but for `after`: float64[5]."""
-    usage = resource.getrusage(resource.RUSAGE_THREAD)
-    return np.array(
-        [time.perf_counter(), time.thread_time(), usage.ru_majflt, usage.ru_minflt, usage.ru_nvcsw + usage.ru_nivcsw]
-    )
 
 
 def missed_pages() -> int:
@@ -447,8 +418,6 @@ def report(figures: list[StoreFigures]) -> None:
     for name in ("p50", "p99", "most"):
         add(f"ms a batch of {BATCH}: {name}", [one.batch_ms[name] for one in figures])
     add("longest pause, ms", [one.pause_ms for one in figures])
-    for name in LONGEST:
-        add(f"  longest batch: {name}", [one.longest[name] for one in figures])
     add("reads a page", [one.reads_a_page for one in figures], ".2f")
     add("4 KiB missed in the page cache a page", [one.missed_a_page for one in figures], ".3f")
     add("wrong verdicts", [one.wrong for one in figures], ",.0f")
@@ -465,15 +434,12 @@ def main() -> None:
     parser.add_argument("--leave-in", type=Path, help="a new folder for the store, for `benchmarks.restart`")
     parser.add_argument("--warm", action="store_true", help="read the files first, so that the page cache has them")
     parser.add_argument("--short-evidence", action="store_true", help="128 bytes of evidence a page on the disk")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     arguments = parser.parse_args()
     options = StoreOptions(
         arguments.folder, arguments.short_evidence, arguments.decided, arguments.leave_in, arguments.warm
     )
     figures = [in_process(kept, options) for kept in arguments.pages]
     report(figures)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps([asdict(one) for one in figures], indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

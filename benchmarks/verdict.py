@@ -1,17 +1,18 @@
-"""Text → verdict on one core: pages a second and bytes a page, beside an earlier commit and other packages.
+"""Text or HTML → verdict on one core: pages a second and bytes a page, beside an earlier commit and other packages.
 
-    python -m benchmarks.verdict [--before COMMIT] [--peers] [--pages FILE] [--count N]
+    python -m benchmarks.verdict [--before COMMIT] [--peers] [--pages FILE | --html [DIR]] [--count N]
 
-Each build is a process on the same single core: the current tree with two profiles, with --before the
-tree of COMMIT (in a git worktree, with the same installed libraries), and with --peers what is installed of rensa and
-datasketch (MinHash of 128, 5-grams, LSH at .5), PyPI simhash (4-grams, its index at k = 3), and the same over the
-words of jieba. The builds take turns, a chunk of
-pages at a time, so that a slower machine slows all alike. Rates are those of the median chunk, ratios those
-of chunks of one turn. A chunk is fingerprinted, then decided in batches, as `filter` does. Bytes a page are
-the growth of the process over the chunks, without the names of pages.
+Each build is a process on the same single core: the current tree with two profiles, with --before the tree of COMMIT
+(in a git worktree, with the same installed libraries), and with --peers what is installed of rensa and datasketch
+(MinHash of 128, 5-grams, LSH at .5), PyPI simhash (4-grams, its index at k = 3), and the same over the words of jieba.
+For HTML the only peer is the usual combination: trafilatura at its defaults, tagged words of jieba.posseg, PyPI simhash
+and its index. The builds take turns, a chunk of pages at a time, so that a slower machine slows all alike. The first
+chunks only warm up. Rates are those of the median chunk, ratios those of chunks of one turn. A chunk is prepared, then
+decided in a batch, as `filter` does. Bytes a page are the growth of the process over the chunks, without the names of
+pages.
 
-Data: FILE has JSON lines of pages (`url`, `title`, `text`); without it, generated Chinese pages of 2 KB,
-seed 2026, a tenth of them copies.
+Data: FILE has JSON lines of pages (`url`, `title`, `text`), DIR has *.html. Without them, generated Chinese pages of
+2 KB, seed 2026, a tenth of them copies, or generated HTML of 60 KB.
 """
 
 import argparse
@@ -35,7 +36,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-CHUNK, BATCH, WARM_CHUNKS = 512, 512, 8  # the batch is that of `filter`
+CHUNK, HTML_CHUNK, WARM_CHUNKS = 512, 20, 8  # 512 is the batch of `filter`
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -67,60 +68,62 @@ class Build:
         return [a + b for a, b in zip(self.fingerprint_s, self.decide_s, strict=True)]
 
 
+def chunks_of(pages_file: Path, core: int) -> Iterator[list[dict[str, str]]]:
+    """Run on one core, and yield the rows of a chunk for each line of standard input."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    with pages_file.open(encoding="utf-8") as lines:
+        size = int(next(lines))
+        while sys.stdin.readline():
+            yield [json.loads(line) for line in islice(lines, size)]
+
+
 def work(pages_file: Path, profile: str, core: int) -> None:
-    """Run as the child: do a chunk for each line of standard input, with names that earlier trees have."""
+    """Run as the child of a tree: prepare and decide each chunk."""
+    from dedup_service.core.decision.decider import Decider
+    from dedup_service.core.extraction import extract, to_page
     from dedup_service.core.page import Page
+    from dedup_service.core.rules.profiles import PROFILES
     from dedup_service.core.url import canonicalise
     from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
+    def page_of(row: dict[str, str]) -> Page:
+        if "html" in row:
+            return to_page(extract(row["html"].encode("latin-1")), row["url"])
+        url = row["url"]
+        return Page(url=url, canonical_url=canonicalise(url), id=url, title=row["title"], text=row["text"])
+
     fingerprinter = build_fingerprinter(SpaceOptions())
-    decider, batch_of = _decider(profile, fingerprinter.space_id)
+    decider = Decider(PROFILES[profile], fingerprinter.space_id, _Names())
     done = 0
-    with pages_file.open(encoding="utf-8") as lines:
-        while sys.stdin.readline():
-            rows = [json.loads(line) for line, _ in zip(lines, range(CHUNK), strict=False)]
-            pages = [
-                Page(url=r["url"], canonical_url=canonicalise(r["url"]), id=r["url"], title=r["title"], text=r["text"])
-                for r in rows
-            ]
-            started = time.perf_counter()
-            if hasattr(fingerprinter, "prepare_all"):
-                prepared = fingerprinter.prepare_all(pages)
-            else:
-                prepared = [fingerprinter.prepare(page) for page in pages]
-            fingerprinted = time.perf_counter()
-            for start in range(0, len(prepared), BATCH):
-                batch = list(enumerate(prepared[start : start + BATCH], done + start + 1))
-                if hasattr(decider, "decide_all"):
-                    deque(decider.decide_all(batch), maxlen=0)
-                    continue
-                with batch_of(batch):
-                    for sequence, page in batch:
-                        decider.decide(sequence, page)
-            decided = time.perf_counter()
-            done += len(rows)
-            print(json.dumps([fingerprinted - started, decided - fingerprinted, _resident()]), flush=True)
+    for rows in chunks_of(pages_file, core):
+        started = time.perf_counter()
+        prepared = fingerprinter.prepare_all([page_of(row) for row in rows])
+        fingerprinted = time.perf_counter()
+        deque(decider.decide_all(list(enumerate(prepared, done + 1))), maxlen=0)
+        done += len(rows)
+        report(started, fingerprinted)
 
 
 def work_as(peer: str, pages_file: Path, core: int) -> None:
-    """Run as the child of a peer: do a chunk for each line of standard input."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
+    """Run as the child of a peer: fingerprint and look up each chunk."""
     fingerprint, decide = PEERS[peer]()
     done = 0
-    with pages_file.open(encoding="utf-8") as lines:
-        while sys.stdin.readline():
-            texts = [f"{row['title']}\n{row['text']}" for row in map(json.loads, islice(lines, CHUNK))]
-            started = time.perf_counter()
-            prints = [fingerprint(text) for text in texts]
-            fingerprinted = time.perf_counter()
-            for number, made in enumerate(prints, done):
-                decide(number, made)
-            decided = time.perf_counter()
-            done += len(texts)
-            print(json.dumps([fingerprinted - started, decided - fingerprinted, _resident()]), flush=True)
+    for rows in chunks_of(pages_file, core):
+        texts = [row["html"] if "html" in row else f"{row['title']}\n{row['text']}" for row in rows]
+        started = time.perf_counter()
+        prints = [fingerprint(text) for text in texts]
+        fingerprinted = time.perf_counter()
+        for number, made in enumerate(prints, done):
+            decide(number, made)
+        done += len(texts)
+        report(started, fingerprinted)
+
+
+def report(started: float, fingerprinted: float) -> None:
+    """Tell the parent the seconds of both steps of a chunk that ends now, and the bytes of this process."""
+    resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    print(json.dumps([fingerprinted - started, time.perf_counter() - fingerprinted, resident]), flush=True)
 
 
 Peer = tuple[Callable[[str], Any], Callable[[int, Any], object]]
@@ -164,15 +167,27 @@ def _jieba_simhash() -> Peer:
     return _simhash(importlib.import_module("jieba").lcut)
 
 
+def _usual_html() -> Peer:
+    trafilatura, posseg = importlib.import_module("trafilatura"), importlib.import_module("jieba.posseg")
+
+    def tagged_words(html: str) -> list[str]:
+        found = trafilatura.bare_extraction(html.encode("latin-1"), with_metadata=True)
+        text = "" if found is None else f"{found.title or ''}\n{found.text or ''}"
+        return [f"{pair.word}/{pair.flag}" for pair in posseg.cut(text)]
+
+    return _simhash(tagged_words)
+
+
 PEERS: dict[str, Callable[[], Peer]] = {
     "rensa": _rensa,
     "datasketch": _datasketch,
     "simhash": _simhash,
     "jieba": _jieba_simhash,
+    "trafilatura": _usual_html,
 }
-"""By the package that has to be installed."""
+"""By the package that has to be installed; the last one is for HTML."""
 
-PEER_NAMES = {"simhash": "PyPI simhash", "jieba": "jieba + simhash"}
+PEER_NAMES = {"simhash": "PyPI simhash", "jieba": "jieba + simhash", "trafilatura": "trafilatura + posseg + simhash"}
 
 
 class _Names:
@@ -180,27 +195,6 @@ class _Names:
 
     def name(self, sequence: int) -> tuple[str, str]:
         return str(sequence), str(sequence)
-
-
-def _decider(profile: str, space_id: str) -> tuple[Any, Any]:
-    """Return the decider of the tree that this runs in, and its method for batches.
-
-    The modules were moved, and `together` became `batch`, after the first trees that can be compared with.
-    """
-    if importlib.util.find_spec("dedup_service.core.rules") is not None:
-        from dedup_service.core.decision.decider import Decider
-        from dedup_service.core.rules.profiles import PROFILES
-
-        decider = Decider(PROFILES[profile], space_id, _Names())
-        return decider, decider.batch
-    earlier = importlib.import_module("dedup_service.core.decision")
-    rule = importlib.import_module("dedup_service.core.profiles").PROFILES[profile]
-    decider = earlier.Decider(rule, space_id, _Names())
-    return decider, decider.together
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
@@ -230,19 +224,30 @@ def tree_of(commit: str) -> Iterator[Path]:
             subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT, check=True)
 
 
-def write_pages(path: Path, count: int) -> None:
-    """Write generated pages as JSON lines."""
-    from benchmarks.service.load import text_pages
+def write_pages(path: Path, arguments: argparse.Namespace, chunk: int) -> None:
+    """Write the pages as JSON lines, after the size of a chunk. HTML is in characters that are one byte each."""
+    from benchmarks.service.load import html_pages, text_pages
 
+    if arguments.pages:
+        with arguments.pages.open(encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in islice(lines, arguments.count)]
+    elif arguments.html:
+        files = sorted(Path(arguments.html).glob("*.html"))[: arguments.count]
+        rows = [
+            {"url": f"https://site.example/{file.name}", "html": file.read_bytes().decode("latin-1")} for file in files
+        ]
+    else:
+        made = text_pages if arguments.html is None else html_pages
+        rows = [json.loads(sent.value or b"") for sent in made(2026, arguments.count)]
+        rows = [{**row, "html": row["html"].encode().decode("latin-1")} if "html" in row else row for row in rows]
     with path.open("w", encoding="utf-8") as file:
-        for sent in text_pages(2026, count):
-            assert sent.value is not None  # only rejected records have none
-            file.write(sent.value.decode() + "\n")
+        file.writelines(f"{line}\n" for line in (chunk, *map(json.dumps, rows)))
+    arguments.count = len(rows)
 
 
-def table(builds: Sequence[Build]) -> Table:
+def table(builds: Sequence[Build], chunk: int) -> Table:
     """Return the table of figures. The ratios are against the last build."""
-    shown = Table(title="text → verdict, one core", title_justify="left")
+    shown = Table(title="→ verdict, one core", title_justify="left")
     reference = builds[-1]
     headings = ("pages/s", "fingerprint ms", "decision ms", "bytes a page", f"time against {reference.name}")
     shown.add_column("build")
@@ -250,12 +255,12 @@ def table(builds: Sequence[Build]) -> Table:
         shown.add_column(heading, justify="right")
     for one in builds:
         ratios = [a / b for a, b in zip(one.chunk_s, reference.chunk_s, strict=True)]
-        grown = (one.resident[-1] - one.resident[WARM_CHUNKS - 1]) / (CHUNK * (len(one.resident) - WARM_CHUNKS))
+        grown = (one.resident[-1] - one.resident[WARM_CHUNKS - 1]) / (chunk * (len(one.resident) - WARM_CHUNKS))
         shown.add_row(
             one.name,
-            f"{CHUNK / statistics.median(one.chunk_s):,.0f}",
-            f"{1e3 * statistics.median(one.fingerprint_s) / CHUNK:.3f}",
-            f"{1e3 * statistics.median(one.decide_s) / CHUNK:.3f}",
+            f"{chunk / statistics.median(one.chunk_s):,.0f}",
+            f"{1e3 * statistics.median(one.fingerprint_s) / chunk:.3f}",
+            f"{1e3 * statistics.median(one.decide_s) / chunk:.3f}",
             f"{grown:,.0f}",
             f"{statistics.median(ratios):.2f}",
         )
@@ -275,27 +280,28 @@ def main() -> None:
     parser.add_argument("--before", metavar="COMMIT", help="also run the tree of this commit")
     parser.add_argument("--peers", action="store_true", help="also run other packages, those that are installed")
     parser.add_argument("--pages", type=Path, help="JSON lines of pages")
+    parser.add_argument("--html", nargs="?", const="", metavar="DIR", help="HTML, of DIR or generated")
     parser.add_argument("--count", type=int, default=24_000, help="maximum number of pages (default: 24,000)")
     arguments = parser.parse_args()
-    if arguments.count < (WARM_CHUNKS + 2) * CHUNK:
-        parser.error(f"--count must be at least {(WARM_CHUNKS + 2) * CHUNK:,}: the first pages only warm up")
+    chunk = CHUNK if arguments.html is None else HTML_CHUNK
     with ExitStack() as stack:
-        pages_file = arguments.pages
-        if pages_file is None:
-            pages_file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "pages.jsonl"
-            write_pages(pages_file, arguments.count)
+        pages_file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "pages.jsonl"
+        write_pages(pages_file, arguments, chunk)
+        if arguments.count < (WARM_CHUNKS + 2) * chunk:
+            parser.error(f"there must be at least {(WARM_CHUNKS + 2) * chunk:,} pages: the first ones only warm up")
         core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
         trees = [("balanced", ROOT, "balanced"), ("simhash", ROOT, "simhash")]
         if arguments.peers:
-            there = [name for name in PEERS if importlib.util.find_spec(name) is not None]
+            wanted = [name for name in PEERS if (name == "trafilatura") == (arguments.html is not None)]
+            there = [name for name in wanted if importlib.util.find_spec(name) is not None]
             trees += [(PEER_NAMES.get(name, name), ROOT, f"peer {name}") for name in there]
         if arguments.before:
             trees.append((f"{arguments.before[:12]}", stack.enter_context(tree_of(arguments.before)), "balanced"))
         builds = [stack.enter_context(build_of(name, tree, pages_file, profile, core)) for name, tree, profile in trees]
-        for turn in track(range(arguments.count // CHUNK), description="chunks", transient=True):
+        for turn in track(range(arguments.count // chunk), description="chunks", transient=True):
             for one in builds:
                 one.take_turn(count=turn >= WARM_CHUNKS)
-    Console().print(table(builds))
+    Console().print(table(builds, chunk))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@
 DIR has the folders stream/, pairs/ and html/ of the evaluation data; natural/ is in DIR or beside it. Without
 natural/ everything else is measured. Results are cached under a digest of the code and data that they depend
 on, so an interrupted run continues, and an unchanged part costs nothing. With --only, tables and pictures that
-also need other parts are left unchanged, unless those parts are in the cache. The part `million` takes hours
-and runs only when it is named.
+also need other parts are left unchanged, unless those parts are in the cache.
 """
 
 import argparse
@@ -54,7 +53,7 @@ def main() -> None:
     arguments = {"scale": (tuple(map(int, options.sizes.split(","))),)} if options.sizes else {}
     for name in PARTS:
         given = arguments.get(name, ())
-        if name in options.only if options.only else not PARTS[name].on_request:
+        if not options.only or name in options.only:
             begin = time.monotonic()
             results[name] = result(workspace, name, *given)
             print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)

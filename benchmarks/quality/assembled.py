@@ -3,7 +3,7 @@
 A sentence is a run of clauses of 12 to 24 letters. Each page has OWN sentences that no other page has, and the
 template of its host, which is a fixed share of the letters. The real sentences last for about twenty thousand
 pages. After that a sentence is the first half of one real sentence and the second half of another: no two
-pages share a sentence, but two pages may share halves, as `chance_overlap` measures.
+pages share a sentence, but two pages may share halves.
 
 Every page is a function of the sentences and of its number alone, so a larger crawl begins with the smaller
 one, and processes can assemble parts of it independently. Nothing assembled is stored in the project.
@@ -220,54 +220,3 @@ def _cut(library: Library, letters: float, host: int) -> Iterator[str]:
             yield text
         wanted -= len(letters_of(text)) or wanted
         place += 1
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Of each sampled page: 5-gram Jaccard with the nearest other page, and pages that share half a sentence."""
-
-    nearest: npt.NDArray[np.float64]
-    sharing: npt.NDArray[np.int64]
-
-
-def chance_overlap(library: Library, size: int, sample: Sequence[int]) -> Overlap:
-    """Return the exact similarity of sampled pages to the nearest of `size` different pages, without template.
-
-    Every page that shares half of a sentence with the sampled one is found through the permutations, and compared.
-    """
-    used: dict[int, list[int]] = {}
-    for number in sample:
-        for place in range(number * OWN, number * OWN + OWN):
-            for text in _texts_at(library.own, place):
-                used.setdefault(text, []).append(number)
-    pairs: set[tuple[int, int]] = set()
-    count = len(library.own.texts)
-    for turn in range(-(-size * OWN // count)):
-        for half in (0, 1):
-            order = np.arange(count) if turn == 0 else library.own.order(2 * turn + half)
-            for at in np.flatnonzero(np.isin(order, list(used))).tolist():
-                page = (turn * count + at) // OWN
-                pairs.update((page, number) for number in used[int(order[at])] if page < size and page != number)
-    mine = {number: _grams(library, number) for number in sample}
-    nearest, sharing = dict.fromkeys(sample, 0.0), dict.fromkeys(sample, 0)
-    last, grams = -1, set[str]()
-    for page, number in sorted(pairs):  # in order, since the permutations of few turns are in memory at a time
-        if page != last:
-            last, grams = page, _grams(library, page)
-        nearest[number] = max(nearest[number], _jaccard(mine[number], grams))
-        sharing[number] += 1
-    return Overlap(np.array(list(nearest.values())), np.array(list(sharing.values()), np.int64))
-
-
-def _texts_at(supply: Supply, place: int) -> set[int]:
-    turn, at = divmod(place, len(supply.texts))
-    return {at} if turn == 0 else {int(supply.order(2 * turn + half)[at]) for half in (0, 1)}
-
-
-def _grams(library: Library, number: int) -> set[str]:
-    text = letters_of("".join(_own(library, number)))
-    return {text[at : at + 5] for at in range(len(text) - 4)}
-
-
-def _jaccard(one: set[str], other: set[str]) -> float:
-    return len(one & other) / len(one | other)

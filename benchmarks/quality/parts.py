@@ -4,15 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.quality import (
-    alternatives,
     baselines,
-    channels,
-    estimator,
     factors,
-    few_words,
+    orders,
     profiles,
     scale,
-    short_copies,
     short_texts,
 )
 from benchmarks.quality.store import digest_of_code, digest_of_modules
@@ -27,28 +23,21 @@ class Part:
     """How to compute a part, and what it depends on.
 
     compute: of the workspace, and of arguments that differ from the defaults. modules: of this package, besides
-    COMMON. deciding: whether it depends on the modules of the core that decide. on_request: whether it takes so
-    long that it runs only when it is named.
+    COMMON. deciding: whether it depends on the modules of the core that decide.
     """
 
     compute: Callable[..., object]
     modules: tuple[str, ...]
     deciding: bool = True
-    on_request: bool = False
 
 
 PARTS: Mapping[str, Part] = {
     "profiles": Part(profiles.compute, ("profiles",)),
     "short": Part(short_texts.compute, ("short_texts", "operators")),
-    "estimator": Part(estimator.compute, ("estimator",)),
-    "channels": Part(channels.compute, ("channels",)),
+    "orders": Part(orders.compute, ("orders",)),
     "baselines": Part(baselines.compute, ("baselines", "baseline_features"), deciding=False),
     "factors": Part(factors.compute, ("factors", "baselines"), deciding=False),
-    "few-words": Part(few_words.compute, ("few_words",), deciding=False),
-    "alternatives": Part(alternatives.compute, ("alternatives",)),
     "scale": Part(scale.compute, ("scale", "assembled")),
-    "short-copies": Part(short_copies.compute, ("short_copies", "scale", "assembled")),
-    "million": Part(scale.million, ("scale", "assembled"), on_request=True),
 }
 
 

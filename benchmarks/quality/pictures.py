@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 
-from benchmarks.quality.channels import ChannelFigures
-from benchmarks.quality.estimator import LENGTHS, Estimates
-from benchmarks.quality.few_words import SIZES, FewWords
-from benchmarks.quality.scale import AGES, Scale, ScaleRow
+from benchmarks.quality.scale import AGES, ScaleRow
 from benchmarks.quality.systems import TaskScore
 
 mpl.use("Agg")
@@ -150,64 +146,9 @@ def _bars(axes: Axes, values: Mapping[str, Sequence[float]], groups: Sequence[st
     axes.legend(fontsize=7.5, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
-def _estimator(results: Results) -> Figure:
-    """Draw estimated against exact similarity, and the error by length."""
-    found: Estimates = results["estimator"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), layout="constrained")
-    left.hexbin(found.exact, found.estimated, gridsize=60, bins="log", cmap="Reds", rasterized=True)
-    left.plot([0, 1], [0, 1], color=OTHER, linewidth=0.8)
-    left.set(xlabel="exact Jaccard", ylabel="estimated", xlim=(0, 1), ylim=(0, 1))
-    off = np.abs(found.estimated - found.exact)
-    groups = [off[(found.letters >= a) & (found.letters < b)] for a, b in pairwise(LENGTHS)]
-    shown = [(low, group) for low, group in zip(LENGTHS, groups, strict=False) if len(group)]
-    for share, colour in ((50, "#f5b7b1"), (99, OURS)):
-        values = [np.percentile(group, share) for _, group in shown]
-        right.plot(range(len(shown)), values, marker="o", color=colour, label=f"p{share}")
-    right.axhline(0.06, color=OTHER, linewidth=0.8, linestyle=":")
-    right.set_xticks(range(len(shown)), [f"{low:,}+" for low, _ in shown])
-    right.set(xlabel="letters of the shorter page", ylabel="|estimated − exact|", ylim=(0, None))
-    right.legend(frameon=False)
-    return figure
-
-
-def _few_words(results: Results) -> Figure:
-    """Draw the distance against the share of changed words, by length of text."""
-    figure, axes = plt.subplots(figsize=(7.6, 3.4), layout="constrained")
-    rows: list[FewWords] = results["few-words"]
-    for words, colour in zip(SIZES, (OURS, "#d68910", "#2980b9"), strict=True):
-        for name, style in (("java", "-"), ("xxh3", ":")):
-            mine = [row for row in rows if (row.hash, row.words) == (name, words)]
-            shares = [100 * row.changed / row.words for row in mine]
-            label = f"{words} words" + ("" if name == "java" else ", xxh3")
-            axes.plot(shares, [row.mean for row in mine], style, color=colour, linewidth=1.3, label=label)
-            if name == "java":
-                low, high = [row.low for row in mine], [row.high for row in mine]
-                axes.fill_between(shares, low, high, color=colour, alpha=0.12, linewidth=0)
-    axes.axhline(3, color=OTHER, linewidth=0.8)
-    axes.set(xlim=(0, 50), ylim=(0, None), xlabel="% of the words changed", ylabel="distance in bits (band: 5%–95%)")
-    axes.legend(frameon=False, fontsize=7.5, ncols=3)
-    return figure
-
-
-def _channels(results: Results) -> Figure:
-    """Draw what each channel finds, annotated with its cost."""
-    figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
-    rows: list[ChannelFigures] = results["channels"]
-    names = [row.name for row in rows][::-1]
-    shares = [row.found[""] for row in rows][::-1]
-    axes.barh(names, shares, color=[OURS if "keys" in name else "#2980b9" for name in names], height=0.7)
-    for place, row in enumerate(rows[::-1]):
-        cost = "no index" if row.us_a_page is None else f"{row.us_a_page:.0f} µs, {row.bytes_an_entry:.0f} bytes"
-        axes.annotate(cost, (row.found[""], place), (4, -3), textcoords="offset points", fontsize=7.5)
-    axes.grid(visible=False, axis="y")
-    axes.set(xlim=(0, 1.2), xlabel="copies among the candidates\nµs to probe and insert a page, bytes an entry")
-    return figure
-
-
 def _scale(results: Results) -> Figure:
     """Draw copies found, different pages merged and evidence read by pages kept, a line for each template share."""
-    parts: list[Scale] = [results[name] for name in ("scale", "million") if name in results]
-    rows = [row for part in parts for row in part.rows]
+    rows: list[ScaleRow] = results["scale"]
     figure, panels = plt.subplots(2, 3, figsize=(9.6, 5.4), layout="constrained", sharex=True)
     for axes, mixed in zip(panels, (False, True), strict=True):
         shares = sorted({row.crawl.share for row in rows})
@@ -246,8 +187,5 @@ PICTURES = {
     "precision-recall": Picture(BOTH, _precision_recall),
     "strength": Picture(BOTH, _strength),
     "drops": Picture(BOTH, _drops),
-    "estimator": Picture(("estimator",), _estimator),
-    "few-words": Picture(("few-words",), _few_words),
-    "channels": Picture(("channels",), _channels),
     "scale": Picture(("scale",), _scale),
 }

@@ -23,7 +23,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.quality.assembled import Crawl, Library, Overlap, chance_overlap, library_of
+from benchmarks.quality.assembled import Crawl, Library, library_of
 from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.store import Store, digest_of_code, digest_of_modules
 from benchmarks.quality.work import tracked
@@ -40,7 +40,6 @@ from dedup_service.runtime.resources import build_fingerprinter
 
 SIZES = (1_000, 10_000, 100_000)
 SHARES = (0.0, 0.3, 0.6, 0.8)
-MILLION = 1_000_000
 AGES = ("first", "middle", "latest")
 PLACES = ("same host", "other host", "no template")
 COPIES = 100
@@ -48,9 +47,6 @@ COPIES = 100
 
 STREAM_SHARE = 0.3
 """The template share of the mixed crawl before the stream."""
-
-SAMPLE = 100
-"""Pages whose nearest page is looked for."""
 
 CHUNK, CACHED_CHUNKS = 1_000, 10
 Arrays = npt.NDArray[np.int64]
@@ -81,14 +77,6 @@ class ScaleRow:
     work: Work
     seconds: float
     stream: tuple[Evaluation, Evaluation] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Figures of all crawls, and the similarity of sampled pages to the nearest of as many, by size."""
-
-    rows: list[ScaleRow]
-    overlap: dict[int, Overlap]
 
 
 class _Names:
@@ -270,19 +258,6 @@ def crawls_of(sizes: Sequence[int], shares: Sequence[float]) -> list[tuple[Crawl
     return [(Crawl(share, mixed), size) for mixed in (False, True) for share in shares for size in sizes]
 
 
-def compute(workspace: Workspace, sizes: Sequence[int] = SIZES) -> Scale:
+def compute(workspace: Workspace, sizes: Sequence[int] = SIZES) -> list[ScaleRow]:
     """Return the figures of all shares and of crawls of `sizes` pages, with the default profile."""
-    rows = measured(workspace, crawls_of(sizes, SHARES), PROFILES[DEFAULT_PROFILE])
-    library = stored_library(workspace)
-    return Scale(rows, {size: _overlap(library, size, SAMPLE) for size in sizes})
-
-
-def million(workspace: Workspace) -> Scale:
-    """Return the figures of a million pages: one site at a template of .6, and many hosts, then the stream."""
-    crawls = [(Crawl(0.6), MILLION), (Crawl(STREAM_SHARE, mixed=True), MILLION)]
-    rows = measured(workspace, crawls, PROFILES[DEFAULT_PROFILE])
-    return Scale(rows, {MILLION: _overlap(stored_library(workspace), MILLION, SAMPLE // 5)})
-
-
-def _overlap(library: Library, size: int, sampled: int) -> Overlap:
-    return chance_overlap(library, size, range(0, size, size // sampled))
+    return measured(workspace, crawls_of(sizes, SHARES), PROFILES[DEFAULT_PROFILE])

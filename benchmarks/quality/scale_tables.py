@@ -1,13 +1,11 @@
-"""Tables of the verdicts by pages kept, by template and by length (`scale`, `short_copies`)."""
+"""Tables of the verdicts by pages kept and by template (`scale`)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from benchmarks.quality.assembled import Overlap
 from benchmarks.quality.numbers import counted, figure, table
 from benchmarks.quality.scale import AGES, PLACES, Arrays, ScaleRow
-from benchmarks.quality.short_copies import FORMS, ShortCopies
 
 KINDS = ("unrelated", "hardneg_topic", "hardneg_xwlb", "hardneg_law", "hardneg_list")
 
@@ -51,26 +49,3 @@ def stream_table(rows: Iterable[ScaleRow]) -> str:
             lines.append([f"{row.size:,}", *values, strengths, drops])
     drops = "false drops: unrelated / topic / daily news / laws / lists"
     return table(["pages before the stream", "P", "R", "S1 / S2 / S3", drops], lines)
-
-
-def overlap_table(found: Mapping[int, Overlap]) -> str:
-    """Return how alike a page is to the nearest other page, by pages."""
-    lines = []
-    for size, overlap in found.items():
-        p50, p99 = np.percentile(overlap.nearest, (50, 99))
-        cells = (figure(value) for value in (p50, p99, overlap.nearest.max()))
-        lines.append([f"{size:,}", f"{np.median(overlap.sharing):.0f}", *cells])
-    headings = ["pages", "pages that share half a sentence, median", "nearest page: Jaccard, p50", "p99", "most"]
-    return table(headings, lines)
-
-
-def short_copies_table(rows: Sequence[ShortCopies]) -> str:
-    """Return the exact copies that are called duplicates, by length and form."""
-    lines = []
-    for letters in dict.fromkeys(row.letters for row in rows):
-        mine = {row.form: row for row in rows if row.letters == letters}
-        merged = sum(row.merged.hits for row in mine.values())
-        total = sum(row.merged.total for row in mine.values())
-        cells = [f"{mine[form].found.hits} of {mine[form].found.total}" for form in FORMS]
-        lines.append([f"{letters:,}", *cells, f"{merged} of {total:,}"])
-    return table(["letters", *FORMS, "different texts merged"], lines)

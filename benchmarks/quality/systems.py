@@ -4,7 +4,7 @@ In the stream a measure gives edges, on the other tasks a value for each labelle
 several thresholds: the published ones, and the one with the highest F1 on half 0.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,6 @@ from benchmarks.quality.workspace import Workspace
 from dedup_service.core.evaluation.scoring import Evaluation, LabelledPair, score_pairs, score_stream
 
 Floats = npt.NDArray[np.float64]
-PairsAlike = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
 
 
 @dataclass(frozen=True, slots=True)

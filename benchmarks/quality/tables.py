@@ -3,24 +3,15 @@
 All figures are of half 1 unless the table says otherwise.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from benchmarks.quality import factors
-from benchmarks.quality.alternatives import Alternative
-from benchmarks.quality.channels import ChannelFigures
 from benchmarks.quality.corpora import LABELLED
-from benchmarks.quality.estimator import LENGTHS, Estimates
-from benchmarks.quality.few_words import FewWords
 from benchmarks.quality.numbers import counted, figure, fraction, interval, shares_of, table, with_intervals
 from benchmarks.quality.profiles import Profiles
-from benchmarks.quality.scale import Scale, ScaleRow
-from benchmarks.quality.scale_tables import copies_table, overlap_table, short_copies_table, stream_table, work_table
+from benchmarks.quality.scale_tables import copies_table, stream_table, work_table
 from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.systems import TaskScore
 from dedup_service.core.evaluation.scoring import Share
@@ -210,52 +201,8 @@ def _settings(rows: Sequence[TaskScore], row: TaskScore) -> set[str]:
     return {other.setting for other in rows if (other.system, other.task) == (row.system, row.task)}
 
 
-def _channels(results: Results) -> str:
-    found: list[ChannelFigures] = results["channels"]
-    rows = []
-    for row in found:
-        among = " / ".join(figure(row.found[name], 2) for name in ("S1", "S2", "S3"))
-        cost = ["–", "–"] if row.us_a_page is None else [f"{row.bytes_an_entry:.0f}", f"{row.us_a_page:.0f}"]
-        after = [figure(row.after.precision, 4), figure(row.after.recall)]
-        rows.append([row.name, f"{row.candidates:.1f}", figure(row.found[""]), among, *after, *cost])
-    headings = ["channel", "candidates a page", "of the copies among them", "S1 / S2 / S3", "P after the table", "R"]
-    return table([*headings, "bytes an entry", "µs a page"], rows)
-
-
-def _estimator(results: Results) -> str:
-    found: Estimates = results["estimator"]
-    off = np.abs(found.estimated - found.exact)
-    rows = []
-    for low, high in [*pairwise(LENGTHS), (LENGTHS[0], LENGTHS[-1])]:
-        chosen = (found.letters >= low) & (found.letters < high)
-        if not chosen.any():
-            continue
-        name = f"{low:,} to {high - 1:,}" if high < LENGTHS[-1] else f"{low:,} and more" if low else "**all**"
-        p50, p99 = np.percentile(off[chosen], (50, 99))
-        bias = float((found.estimated - found.exact)[chosen].mean())
-        rows.append([name, f"{chosen.sum():,}", *(f"{value:.4f}" for value in (bias, p50, p99, off[chosen].max()))])
-    return table(["letters of the shorter page", "pairs", "bias", "p50", "p99", "most"], rows)
-
-
-def _by_similarity(results: Results) -> str:
-    """Return the estimator's error by exact similarity: most candidates share a key and nothing else."""
-    found: Estimates = results["estimator"]
-    off = np.abs(found.estimated - found.exact)
-    rows = []
-    for low, high in pairwise((0, 0.15, 0.4, 0.6, 0.8, 1.01)):
-        chosen = (found.exact >= low) & (found.exact < high)
-        if chosen.any():
-            spread = float((found.estimated - found.exact)[chosen].std())
-            p50, p99 = np.percentile(off[chosen], (50, 99))
-            name = f"{low:g} to {min(high, 1):g}"
-            values = (f"{value:.4f}" for value in (spread, p50, p99, off[chosen].max()))
-            rows.append([name, f"{chosen.sum():,}", *values])
-    return table(["exact Jaccard", "pairs", "standard deviation", "p50", "p99", "most"], rows)
-
-
 def _orders(results: Results) -> str:
-    found: Estimates = results["estimator"]
-    rows = [[name, f"{pairs:,}", differing] for name, (pairs, differing) in found.orders.items()]
+    rows = [[name, f"{pairs:,}", differing] for name, (pairs, differing) in results["orders"].items()]
     return table(["pairs", "", "another verdict in the other order"], rows)
 
 
@@ -305,44 +252,6 @@ def _metadata(results: Results) -> str:
     return table(["html pages", "at", "P", "R", "F1"], rows)
 
 
-def _few_words(results: Results) -> str:
-    found: list[FewWords] = results["few-words"]
-    rows = []
-    for row in found:
-        if row.hash == "java" and row.words == 20 and 0 < row.changed <= 6:
-            alike = (row.words - row.changed) / (row.words + row.changed)
-            rows.append(
-                [
-                    row.changed,
-                    figure(alike, 2),
-                    f"{row.mean:.1f}",
-                    f"{row.low:.0f}–{row.high:.0f}",
-                    figure(row.within, 2),
-                ]
-            )
-    return table(["changed of 20", "Jaccard", "distance, mean", "5%–95%", "within 3 bits"], rows)
-
-
-def _alternatives(results: Results) -> str:
-    found: list[Alternative] = results["alternatives"]
-    rows = [
-        [
-            row.name,
-            f"{row.entries:,}",
-            f"{row.us_a_probe:,.0f}",
-            f"{row.bytes_an_entry:,.0f}",
-            f"{row.found} of {row.probes}",
-        ]
-        for row in found
-    ]
-    return table(["design", "entries", "µs a probe", "bytes an entry", "found"], rows)
-
-
-def _scale(part: str, make: Callable[[Iterable[ScaleRow]], str], results: Results) -> str:
-    found: Scale = results[part]
-    return make(found.rows)
-
-
 def _ours(results: Results, name: str, task: str) -> TaskScore:
     rows: list[TaskScore] = results["profiles"].rows
     return next(row for row in rows if (row.system, row.task) == (name, task))
@@ -371,22 +280,12 @@ TABLES = {
     "baselines-stream": Table(BOTH, _baselines("stream")),
     "baselines-pairs": Table(BOTH, _baselines("pairs")),
     "baselines-html": Table(BOTH, _baselines("html")),
-    "channels": Table(("channels",), _channels),
-    "estimator": Table(("estimator",), _estimator),
-    "estimator-similarity": Table(("estimator",), _by_similarity),
-    "orders": Table(("estimator",), _orders),
+    "orders": Table(("orders",), _orders),
     "short": Table(("short",), _short),
     "ladder": Table(("factors",), _ladder),
     "removed": Table(("factors",), _removed),
     "metadata": Table(("baselines",), _metadata),
-    "few-words": Table(("few-words",), _few_words),
-    "alternatives": Table(("alternatives",), _alternatives),
-    **{
-        f"{part}{name}": Table((part,), partial(_scale, part, make))
-        for part in ("scale", "million")
-        for name, make in (("", copies_table), ("-work", work_table), ("-stream", stream_table))
-    },
-    "scale-overlap": Table(("scale",), lambda results: overlap_table(results["scale"].overlap)),
-    "million-overlap": Table(("million",), lambda results: overlap_table(results["million"].overlap)),
-    "short-copies": Table(("short-copies",), lambda results: short_copies_table(results["short-copies"])),
+    "scale": Table(("scale",), lambda results: copies_table(results["scale"])),
+    "scale-work": Table(("scale",), lambda results: work_table(results["scale"])),
+    "scale-stream": Table(("scale",), lambda results: stream_table(results["scale"])),
 }

@@ -19,7 +19,7 @@ from benchmarks.quality.shingles import ShingleSets, shingle_sets
 from benchmarks.quality.store import Store, digest_of_baselines, digest_of_code, digest_of_files
 from benchmarks.quality.work import mapped
 from dedup_service.core.extraction import extract, to_page
-from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.page import Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 Value = TypeVar("Value")
@@ -86,15 +86,6 @@ class Workspace:
 
         return self._once(f"prepared-{task}-{space}", make)
 
-    def fingerprints(self, task: str, options: SpaceOptions = DEFAULT) -> list[Fingerprint]:
-        """Return the fingerprints of a task in the space of `options`, without evidence."""
-        space = build_fingerprinter(options).space_id
-
-        def make() -> list[Fingerprint]:
-            return mapped(partial(_fingerprint, options), self.pages(task), f"{task}: {space}", self.processes)
-
-        return self._once(f"fingerprints-{task}-{space}", make)
-
     def channels(self, task: str) -> Channels:
         """Return the fingerprints of a task in the default space as arrays."""
         found = [page.fingerprint for page in self.prepared(task)]
@@ -144,10 +135,6 @@ def _array(values: Sequence[int | None]) -> Words:
 
 def _prepared(options: SpaceOptions, page: Page) -> PreparedPage:
     return replace(build_fingerprinter(options).prepare(page), page=replace(page, text=""))
-
-
-def _fingerprint(options: SpaceOptions, page: Page) -> Fingerprint:
-    return build_fingerprinter(options).fingerprint(page)
 
 
 def _extracted(html: HtmlTask) -> Page:

@@ -45,11 +45,6 @@ class Contender(ABC):
             return {}
         return {"main": cpu_s([pid]), "workers": cpu_s(descendants(pid))}
 
-    @property
-    def parts_s(self) -> dict[str, float]:
-        """Seconds by part of the work, for a contender that reports them."""
-        return {}
-
 
 class TwinsieveContender(Contender):
     """`twinsieve serve` with a given number of worker processes."""
@@ -86,12 +81,6 @@ class TwinsieveContender(Contender):
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
-
-    @property
-    def parts_s(self) -> dict[str, float]:
-        """Seconds by step and part, from /metrics."""
-        found = [sample for sample in self.samples() if sample.name == "twinsieve_batch_seconds_sum"]
-        return {f"{sample.labels['step']} {sample.labels['part']}": sample.value for sample in found}
 
     def value(self, name: str, **labels: str) -> float:
         """Return the sample with this name and these labels, 0 if there is none yet."""

@@ -1,14 +1,11 @@
-"""Error of the sketch's Jaccard similarity, and whether a verdict depends on the order of the two pages.
+"""Whether a verdict depends on the order of the two pages: decided in both orders, on candidates and labelled pairs.
 
-Data: PAIRS random pairs of all candidates in the stream (a shared key, or a distance of at most 3 in a
-channel). Symmetry is checked on these and on every labelled pair: the decision is made in both orders.
+Candidates are PAIRS random pairs of all in the stream (a shared key, or a distance of at most 3 in a channel).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
 from benchmarks.quality.systems import pairs_of_task
@@ -16,53 +13,24 @@ from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.keys import LEVELS, unpacked_keys
-from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
 PAIRS = 100_000
-LENGTHS = (0, 160, 320, 640, 1280, 2560, 1 << 62)
-"""Bounds of the length classes: letters of the shorter page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimates:
-    """Exact and estimated similarity float64[n] of n pairs, and letters of the shorter page int64[n].
-
-    candidates: number of pairs from which n were drawn. orders: by set of pairs, (pairs, verdicts that
-    differ).
-    """
-
-    letters: npt.NDArray[np.int64]
-    exact: npt.NDArray[np.float64]
-    estimated: npt.NDArray[np.float64]
-    candidates: int
-    orders: dict[str, tuple[int, int]]
-
-
-def compute(workspace: Workspace) -> Estimates:
-    """Return estimates and exact values of PAIRS candidate pairs, and the counts of `Estimates.orders`."""
+def compute(workspace: Workspace) -> dict[str, tuple[int, int]]:
+    """Return, by set of pairs, the number of pairs and of verdicts that differ in the other order."""
     pages = workspace.prepared("stream")
     found = candidate_edges(workspace, pages)
     drawn = np.sort(np.random.default_rng(SEED).permutation(len(found))[:PAIRS])
-    later, earlier = found.later[drawn], found.earlier[drawn]
-    evidence = [Evidence(page.evidence) for page in pages]
-    sketches = [item.sketch for item in evidence]
-    pairs = list(zip(later.tolist(), earlier.tolist(), strict=True))
-    letters = np.array([item.letters for item in evidence])
+    pairs = list(zip(found.later[drawn].tolist(), found.earlier[drawn].tolist(), strict=True))
     orders = {"candidates of the stream": _orders(pages, pairs)}
     for task in workspace.corpora.labelled:
         _, one, other = pairs_of_task(workspace, task)
         orders[task] = _orders(workspace.prepared(task), list(zip(one.tolist(), other.tolist(), strict=True)))
-    return Estimates(
-        np.minimum(letters[later], letters[earlier]),
-        workspace.shingles("stream").jaccard(later, earlier),
-        np.array([estimated_jaccard(sketches[a], sketches[b]) for a, b in pairs]),
-        len(found),
-        orders,
-    )
+    return orders
 
 
 def candidate_edges(workspace: Workspace, pages: Sequence[PreparedPage]) -> Edges:
