@@ -1,6 +1,7 @@
 """Measure the quality of the verdicts and write docs/quality.md and its pictures.
 
     python -m benchmarks.quality DIR [--only PART ...] [--cache FOLDER] [--processes N] [--sizes N,N]
+                                [--docs FOLDER]
 
 DIR has the folders stream/, pairs/ and html/ of the evaluation data; natural/ is in DIR or beside it. Without
 natural/ everything else is measured. Results are cached under a digest of the code and data that they depend
@@ -24,8 +25,7 @@ from benchmarks.quality.tables import TABLES
 from benchmarks.quality.work import lower_priority
 from benchmarks.quality.workspace import Workspace
 
-PAGE = ROOT / "docs" / "quality.md"
-IMAGES = ROOT / "docs" / "images"
+DOCS = ROOT / "docs"
 
 
 def main() -> None:
@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=cache, metavar="FOLDER", help=f"default: {cache}")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
     parser.add_argument("--sizes", metavar="N,N", help="pages of the crawls of `scale` (default: up to 100,000)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where quality.md and images/ are (default: docs/)")
     options = parser.parse_args()
     if missing := [name for name in ("stream", "pairs", "html") if not (options.folder / name).is_dir()]:
         parser.error(f"{options.folder} has no folder {', '.join(missing)}: give the evaluation data, unpacked")
@@ -59,17 +60,18 @@ def main() -> None:
             print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
         elif is_cached(workspace, name, *given):
             results[name] = result(workspace, name, *given)
-    write(results)
+    write(results, options.docs)
 
 
-def write(results: dict[str, Any]) -> None:
+def write(results: dict[str, Any], docs: Path) -> None:
     """Write the tables whose parts have results into the page, and draw their pictures."""
     tables = {name: table.make(results) for name, table in TABLES.items() if results.keys() >= set(table.needs)}
-    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    page = docs / "quality.md"
+    page.write_text(replaced(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
     drawn = [name for name, picture in PICTURES.items() if results.keys() >= set(picture.needs)]
     for name in drawn:
-        PICTURES[name].draw(results, IMAGES / f"quality-{name}")
-    print(f"{PAGE.relative_to(ROOT)}: {len(tables)} tables; {len(drawn)} pictures", file=sys.stderr)
+        PICTURES[name].draw(results, docs / "images" / f"quality-{name}")
+    print(f"{page}: {len(tables)} tables; {len(drawn)} pictures", file=sys.stderr)
 
 
 if __name__ == "__main__":
