@@ -54,6 +54,11 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An empty folder."""
@@ -75,7 +80,7 @@ def pages(tmp_path: Path) -> Path:
 def parquet(pages: Path) -> Path:
     """The pages as Parquet."""
     path = pages.with_suffix(".parquet")
-    pq.write_table(pa.Table.from_pylist([json.loads(line) for line in pages.open(encoding="utf-8")]), path)
+    pq.write_table(pa.Table.from_pylist(read(pages)), path)
     return path
 
 
@@ -92,7 +97,7 @@ def html(tmp_path: Path) -> Path:
 @pytest.fixture
 def core(pages: Path) -> Path:
     """The pages in the form of the CORE Deduplication Dataset."""
-    rows = [json.loads(line) for line in pages.open(encoding="utf-8")]
+    rows = read(pages)
     return write(
         pages.with_name("core.jsonl"),
         [
@@ -110,7 +115,7 @@ def core(pages: Path) -> Path:
 @pytest.fixture
 def news(pages: Path) -> Path:
     """The pages in the form of NEWS-COPY."""
-    rows = [json.loads(line) for line in pages.open(encoding="utf-8")]
+    rows = read(pages)
     target = pages.with_name("news")
     write(target / "articles.json", [{row["id"]: {"byline": "", "article": row["text"]} for row in rows}])
     (target / "edges.json").write_text(json.dumps([[f"p{n}", f"p{n + 4}"] for n in range(4)]))
@@ -120,7 +125,7 @@ def news(pages: Path) -> Path:
 @pytest.fixture
 def evaluation(pages: Path) -> Path:
     """The pages in the form of the evaluation data, with truth, pairs and HTML."""
-    rows = [json.loads(line) for line in pages.open(encoding="utf-8")]
+    rows = read(pages)
     target = pages.with_name("evaluation")
     original = {"duplicate_of": None, "operator": "unrelated", "strength": None}
     copies = [{"duplicate_of": f"p{n}", "operator": "exact", "strength": "S1"} for n in range(4)]
