@@ -66,11 +66,11 @@ class Run:
 
     def __init__(self, rule: MatchRule, layout: IndexLayout, begun: "Run | None" = None) -> None:
         self.rule, self.layout = rule, layout
-        self.names = {} if begun is None else dict(begun.names)
-        self.sequence = 0 if begun is None else begun.sequence
-        self.corrections = [] if begun is None else list(begun.corrections)
+        self.names: dict[int, str] = {} if begun is None else dict(begun.names)
+        self.sequence: int = 0 if begun is None else begun.sequence
+        self.corrections: list[CorrectionRecord] = [] if begun is None else list(begun.corrections)
         self.overrides = Overrides(self.corrections)
-        self.decider = Decider(
+        self.decider: Decider = Decider(
             rule,
             "space",
             self,
