@@ -5,21 +5,25 @@ processes; the tables are read where they are used, once per process.
 """
 
 import threading
+import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
+
+import msgspec
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.features.lexicon import Lexicon
-from dedup_service.core.features.weighting_schemes import scheme_named
+from dedup_service.core.features.weighting_schemes import SCHEMES, scheme_named
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.core.rules.profiles import PROFILES, parse_profile
+from dedup_service.core.rules.profiles import RULES, parse_profile, rule_named
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import PAIRS, Space, digest
 from dedup_service.core.text.segmentation import (
@@ -128,12 +132,62 @@ def default_lexicon() -> Lexicon:
 
 
 def profile_named(name: str) -> MatchRule:
-    """Return the profile `name`, or the one in the file `name`; ConfigurationError if there is neither."""
-    if name in PROFILES:
-        return PROFILES[name]
+    """Return the rule that `name` names, or the one in the file `name`; ConfigurationError if there is neither."""
+    if (rule := rule_named(name)) is not None:
+        return rule
     if not Path(name).exists():
-        raise ConfigurationError(f"there is no profile {name!r}: give one of {', '.join(PROFILES)}, or a file")
+        raise ConfigurationError(
+            f"there is no profile {name!r}: give one of {', '.join(RULES)}, also with a radius (words:3), "
+            "combined:.9, or a file"
+        )
     return parse_profile(_text(Path(name), "profile"))
+
+
+class _SpaceFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields of a space file, as those of `SpaceOptions`."""
+
+    scheme: str = "twinsieve"
+    factors: dict[str, str | int | float] = {}
+    without: list[str] = []
+    unspaced: str | None = None
+    bits: Literal[64, 128] = 64
+    idf: str | None = None
+    user_words: str | None = None
+
+
+def space_named(name: str) -> SpaceOptions:
+    """Return the space of the weighting scheme `name`, or the one in the TOML file `name`.
+
+    Paths in a file are relative to its folder. ConfigurationError names the file, the field and the remedy.
+    """
+    if name in SCHEMES:
+        return SpaceOptions(scheme=name)
+    path = Path(name)
+    if not path.exists():
+        raise ConfigurationError(f"there is no space {name!r}: give one of {', '.join(SCHEMES)}, or a file")
+    try:
+        values = msgspec.convert(tomllib.loads(_text(path, "space")), _SpaceFile)
+        factors = tuple(f"{factor}={value}" for factor, value in values.factors.items())
+        scheme_named(values.scheme, without=values.without, settings=factors)
+        _uses_icu(values.unspaced)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, ConfigurationError) as error:
+        fields = ", ".join(_SpaceFile.__struct_fields__)
+        raise ConfigurationError(f"{name}: {error}; a space file has the fields {fields}: correct it") from None
+    return SpaceOptions(
+        scheme=values.scheme,
+        factors=factors,
+        without=tuple(sorted(set(values.without))),
+        unspaced=values.unspaced,
+        bits=values.bits,
+        idf=None if values.idf is None else str(path.parent / values.idf),
+        user_words=None if values.user_words is None else str(path.parent / values.user_words),
+    )
+
+
+def space_of(name: str | None, idf: str | None) -> SpaceOptions:
+    """Return the space `name`, by default that of all defaults, with the table `idf`, if given, for its own."""
+    space = SpaceOptions() if name is None else space_named(name)
+    return replace(space, idf=idf or space.idf)
 
 
 @cache

@@ -17,7 +17,7 @@ def retract_page(targets: FaultTargets, rng: random.Random) -> None:
 
 def change_policy(targets: FaultTargets, rng: random.Random) -> None:
     """Run `twinsieve policy set`: another radius and action for all later pages."""
-    options = ["--k", str(rng.randint(2, 7)), "--action", rng.choice(("flag", "drop", "pass"))]
+    options = ["--profile", f"balanced:{rng.randint(2, 7)}", "--action", rng.choice(("flag", "drop", "pass"))]
     targets.log(f"policy set {options}: {_run(targets, 'policy', 'set', *options)}")
 
 

@@ -136,7 +136,7 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
         (("-o", "pages.doc"), "pages.doc"),
         (("--prefix", "news."), "--bootstrap"),
         (("--bootstrap", "127.0.0.1:9", "--state", "s"), "twinsieve serve"),
-        (("--bootstrap", "127.0.0.1:9", "--set", "TWINSIEVE_K=3"), "remove TWINSIEVE_K"),
+        (("--bootstrap", "127.0.0.1:9", "--set", "TWINSIEVE_PROFILE=body"), "remove TWINSIEVE_PROFILE"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

@@ -38,7 +38,7 @@ ALL = (
     "priorityClassName=high",
     "podAnnotations.team=crawl",
     "extraArgs={--log-level,debug}",
-    "spaceArgs={--scheme,tf}",
+    "spaceArgs={--space,tf}",
 )
 NO_SCHEMA = "ServiceMonitor"  # defined by the Prometheus operator, not by Kubernetes
 

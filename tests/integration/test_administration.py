@@ -43,8 +43,8 @@ def test_a_policy_is_shown_and_changed(broker: Broker, topics: Topics, capfd: py
     begin(broker, topics)
     begin(broker, topics)
     assert call("policy", "set", "--action", "drop", broker=broker, topics=topics) == 0
-    assert call("policy", "set", "--k", "2", broker=broker, topics=topics) == 0
-    assert call("policy", "set", "--k", "2", broker=broker, topics=topics) == 0
+    assert call("policy", "set", "--profile", "balanced:2", broker=broker, topics=topics) == 0
+    assert call("policy", "set", "--profile", "balanced:2", broker=broker, topics=topics) == 0
     out = capfd.readouterr().out
     assert out.splitlines()[-1] == f"the log already has this policy: {rule_for(k=2)}; action drop"
     in_force = policy_in_force(broker.connection, topics)
@@ -93,7 +93,11 @@ def test_nothing_is_added_to_a_log_that_no_service_began(
     broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The first record has to be a policy with the space of a service."""
-    for arguments in (("retract", "https://a.example/1"), ("policy", "set", "--k", "2"), ("policy", "show")):
+    for arguments in (
+        ("retract", "https://a.example/1"),
+        ("policy", "set", "--profile", "balanced:2"),
+        ("policy", "show"),
+    ):
         assert call(*arguments, broker=broker, topics=topics) == 1
         assert "is empty" in capfd.readouterr().err
     assert log_of(broker.connection, topics) == []

@@ -195,7 +195,7 @@ def test_of_two_at_once_the_later_one_goes_on_and_outputs_none_writes_nothing(
     write(file, [b'{"url": "https://new.example/", "text": "new"}', *values])
     assert run([*options, str(file)]) == 1
     assert "the file has changed" in capfd.readouterr().err
-    assert run([*options, "--name", "other", "--without", "idf", str(file)]) == 2
+    assert run([*options, "--name", "other", "--space", "tf", str(file)]) == 2
     assert "is of space" in capfd.readouterr().err
 
 

@@ -91,7 +91,7 @@ def refusals(broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]) 
     told = {}
     for name, *more in (
         ("policy", "show"),
-        ("policy", "set", "--k", "2"),
+        ("policy", "set", "--profile", "balanced:2"),
         ("retract", "https://a.example/1"),
         ("correct", "https://a.example/1", "--duplicate-of", "https://a.example/2"),
         ("corrections",),

@@ -176,9 +176,7 @@ def test_unchanged(broker: Broker, log: Topics, tmp_path: Path, capfd: pytest.Ca
 
 def test_by_another_rule(broker: Broker, log: Topics, capfd: pytest.CaptureFixture[str]) -> None:
     """The rule applies from the first page on; the output is standard output by default."""
-    assert (
-        run(["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--channels", "both", "--k", "0"]) == 0
-    )
+    assert run(["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--profile", "both:0"]) == 0
     assert capfd.readouterr().out.encode().splitlines() == expected(broker.connection, log, rule_k=0)
 
 
@@ -227,7 +225,7 @@ def test_a_log_of_before_is_replayed_into_new_topics(
 def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> None:
     """Each page is prepared again, in the order of the log, and passed on with its content."""
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--from", "pages"]
-    assert run([*arguments, "--to-prefix", new_topics.prefix, "--scheme", "tf", "--processes", "2"]) == 0
+    assert run([*arguments, "--to-prefix", new_topics.prefix, "--space", "tf", "--processes", "2"]) == 0
     space_id = build_fingerprinter(SpaceOptions(scheme="tf")).space_id
     old, new = ([record for _, record in records_of(broker.connection, one)] for one in (log, new_topics))
     pages = [record for record in new if isinstance(record, PageRecord)]
@@ -374,7 +372,7 @@ def test_losses_are_replayed_into_topics(
 ) -> None:
     """Records name the sequences of the new log; what is not there is not named, and nothing is written for it."""
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log_of_losses.prefix, "--quiet"]
-    arguments += ["--from", "pages", "--scheme", "tf"] if from_pages else []
+    arguments += ["--from", "pages", "--space", "tf"] if from_pages else []
     assert run([*arguments, "--to-prefix", new_topics.prefix]) == (3 if from_pages else 0)
     log = records_of(broker.connection, new_topics)
     places = {record.prepared.page.id: sequence for sequence, record in log if isinstance(record, PageRecord)}

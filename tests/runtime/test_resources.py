@@ -1,5 +1,6 @@
 """Tables read from files."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.runtime import resources
-from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon, space_named
 
 
 def test_own_tables_make_another_space(tmp_path: Path) -> None:
@@ -76,3 +77,44 @@ def test_threads_that_begin_together_read_the_tables_once(monkeypatch: pytest.Mo
         built = [one.result() for one in [threads.submit(build) for _ in range(4)]]
     assert len(read) == 1
     assert len(set(map(id, built))) == 4
+
+
+def test_a_space_file_has_every_option(tmp_path: Path) -> None:
+    """Its paths are relative to its folder."""
+    file = tmp_path / "space.toml"
+    file.write_text(
+        'scheme = "wang2019"\nwithout = ["length"]\nunspaced = "pairs"\nbits = 128\nidf = "idf.txt"\n'
+        'user_words = "/words.txt"\n[factors]\ntitle = 3\ncombine = "sum"\n'
+    )
+    assert space_named(str(file)) == SpaceOptions(
+        scheme="wang2019",
+        factors=("title=3", "combine=sum"),
+        without=("length",),
+        unspaced="pairs",
+        bits=128,
+        idf=str(tmp_path / "idf.txt"),
+        user_words="/words.txt",
+    )
+    assert space_named("tf") == SpaceOptions(scheme="tf")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("bits = 63", "bits"),
+        ("schema = 'tf'", "unknown field `schema`"),
+        ("scheme = 'tff'", "the scheme is one of"),
+        ("without = ['body']", "a factor is one of"),
+        ("factors = {title = 'big'}", "title"),
+        ("unspaced = 'words'", "icu or as pairs"),
+        ("idf =", "Invalid value"),
+    ],
+)
+def test_a_wrong_space_file(tmp_path: Path, text: str, problem: str) -> None:
+    """The message names file, problem and remedy."""
+    file = tmp_path / "space.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(str(file))}: .*{problem}.*has the fields scheme, "):
+        space_named(str(file))
+    with pytest.raises(ConfigurationError, match="no space 'tff': give one of twinsieve, "):
+        space_named("tff")

@@ -20,6 +20,7 @@ A file, in TOML:
     max_hosts = 2000
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -160,6 +161,9 @@ PROFILES = {
 }
 """Profile name → rule, for the profiles that ship; all have the default guards."""
 
+RULES = PROFILES | CHANNEL_RULES
+"""Name → rule, for all that can be named with or without a radius."""
+
 
 def rule_for(
     channels: str | None = None, *, k: int | None = None, mu: float | None = None, profile: MatchRule | None = None
@@ -195,6 +199,36 @@ def rule_for(
         raise ConfigurationError(f"channels must be one of {', '.join(CHANNEL_RULES)}, got {channels!r}")
     rule = profile or PROFILES[DEFAULT_PROFILE] if channels is None else CHANNEL_RULES[channels]
     return rule if k is None else rule.with_radius(k)
+
+
+def rule_named(text: str) -> MatchRule | None:
+    """Return the rule that `text` names, or None if it names none.
+
+    Args:
+        text: A profile or channels, also with a radius in bits, which replaces each radius of the rule: `precise`,
+            `balanced:2`, `words`, `body:3`. `combined:.9` is Wang & Wang's combined similarity with this weight μ.
+
+    Raises:
+        ConfigurationError: The radius, or μ, is not a number in its range.
+
+    Examples:
+        >>> str(rule_named("both:3").conditions[0])
+        'body ≤ 3'
+        >>> rule_named("combined:.9") == rule_for(mu=0.9), rule_named("combine")
+        (True, None)
+    """
+    name, colon, value = text.partition(":")
+    if name == "combined":
+        try:
+            return rule_for(mu=float(value))
+        except ValueError:
+            raise ConfigurationError(f"{text!r} has no weight μ: write combined:.9") from None
+    rule = RULES.get(name)
+    if rule is None or not colon:
+        return rule
+    if not re.fullmatch("[0-7]", value):
+        raise ConfigurationError(f"{text!r} has no radius of 0 to 7 bits: write {name}:3")
+    return rule.with_radius(int(value))
 
 
 def parse_profile(text: str) -> MatchRule:

@@ -19,12 +19,11 @@ from scrapy.utils.job import job_dir
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.memory_limit import parse_size
-from dedup_service.runtime.resources import SpaceOptions, profile_named
+from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
 from dedup_service.runtime.workers.cores import usable_cores
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
@@ -37,8 +36,8 @@ BOOTSTRAP = "TWINSIEVE_KAFKA_BOOTSTRAP"
 NAMES = frozenset(
     PREFIX + name
     for name in (
-        "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "IDF", "USER_WORDS", "PROFILE",
-        "CHANNELS", "K", "KEEP", "MAX_MEMORY", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
+        "ENABLED", "ACTION", "ITEMS", "STATE", "SPACE", "IDF", "PROFILE",
+        "KEEP", "MAX_MEMORY", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
         "DEADLINE_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "BASES", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP",
         "KAFKA_PREFIX",
         "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES", "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
@@ -46,9 +45,9 @@ NAMES = frozenset(
 )  # fmt: skip
 
 DECIDED_BY_THE_SERVICE = (
-    "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SCHEME", "TWINSIEVE_FACTORS",
-    "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
-    "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY",
+    "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SPACE",
+    "TWINSIEVE_IDF", "TWINSIEVE_PROFILE",
+    "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY",
     "TWINSIEVE_JOURNAL_DAYS", "TWINSIEVE_BASES", "TWINSIEVE_DEADLINE_S",
 )  # fmt: skip
 
@@ -130,12 +129,7 @@ class NearDuplicateSettings:
             action=_choice(settings, "TWINSIEVE_ACTION", Action, Action.FLAG),
             items=_choice(settings, "TWINSIEVE_ITEMS", ItemPolicy, ItemPolicy.DROP),
             state=_state(settings),
-            space=SpaceOptions(
-                scheme=settings.get("TWINSIEVE_SCHEME", "twinsieve"),
-                factors=tuple(settings.getlist("TWINSIEVE_FACTORS")),
-                idf=settings.get("TWINSIEVE_IDF") or None,
-                user_words=settings.get("TWINSIEVE_USER_WORDS") or None,
-            ),
+            space=space_of(settings.get("TWINSIEVE_SPACE") or None, settings.get("TWINSIEVE_IDF") or None),
             rule=_rule(settings),
             keep=_keep(settings),
             max_memory_bytes=_max_memory(settings),
@@ -172,16 +166,11 @@ def _state(settings: "BaseSettings") -> Path | None:
 
 def _rule(settings: "BaseSettings") -> MatchRule | None:
     """Return the rule that the project chooses, or None to leave it to the state."""
-    channels, k = settings.get("TWINSIEVE_CHANNELS"), _integer(settings, "TWINSIEVE_K", None, minimum=0)
     profile = settings.get("TWINSIEVE_PROFILE")
-    if channels is None and k is None and profile is None:
-        return None
-    given = {"TWINSIEVE_PROFILE": profile, "TWINSIEVE_CHANNELS": channels, "TWINSIEVE_K": k}
     try:
-        return rule_for(channels, k=k, profile=None if profile is None else profile_named(profile))
+        return None if profile is None else profile_named(profile)
     except ConfigurationError as error:
-        names = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
-        raise ConfigurationError(f"{names}: {error}") from error
+        raise ConfigurationError(f"TWINSIEVE_PROFILE={profile}: {error}") from error
 
 
 def _keep(settings: "BaseSettings") -> Keep | None:

@@ -97,16 +97,12 @@ class _Opened:
 
     def _compared(self, settings: NearDuplicateSettings) -> list[tuple[str, object, object]]:
         """Return (names of settings, value here, value in `settings`); no rule is the rule of the state."""
-        space, other = self._settings.space, settings.space
         keep = settings.keep
         if keep is None or keep == self._settings.keep:  # the limit on memory may have lowered it since
             keep = self.dedup.keep
         return [
-            ("TWINSIEVE_SCHEME", space.scheme, other.scheme),
-            ("TWINSIEVE_FACTORS", space.factors, other.factors),
-            ("TWINSIEVE_IDF", space.idf, other.idf),
-            ("TWINSIEVE_USER_WORDS", space.user_words, other.user_words),
-            ("TWINSIEVE_PROFILE, TWINSIEVE_CHANNELS or TWINSIEVE_K", self.dedup.rule, settings.rule or self.dedup.rule),
+            ("TWINSIEVE_SPACE or TWINSIEVE_IDF", self._settings.space, settings.space),
+            ("TWINSIEVE_PROFILE", self.dedup.rule, settings.rule or self.dedup.rule),
             ("TWINSIEVE_KEEP", str(self.dedup.keep), str(keep)),
             ("TWINSIEVE_MAX_MEMORY", self._settings.max_memory_bytes, settings.max_memory_bytes),
             ("TWINSIEVE_ACTION", self._settings.action.value, settings.action.value),

@@ -4,7 +4,7 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
-from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text, rule_for
+from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text, rule_for, rule_named
 from dedup_service.core.rules.rule import MatchRule
 
 
@@ -68,6 +68,22 @@ def test_two_complete_rules_are_refused() -> None:
     ):
         with pytest.raises(ConfigurationError):
             rule_for(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_rule_has_a_name() -> None:
+    """A profile or channels, each also with a radius, or the combined similarity; other names are of files."""
+    assert {name: rule_named(name) for name in PROFILES} == PROFILES
+    assert rule_named("precise:2") == PROFILES["precise"].with_radius(2)
+    assert (rule_named("body"), rule_named("both:0")) == (rule_for("body"), rule_for("both", k=0))
+    assert rule_named("combined:.8") == rule_for(mu=0.8)
+    assert rule_named("news.toml") is rule_named("c:/news") is None
+
+
+@pytest.mark.parametrize("name", ["words:8", "balanced:", "body:+3", "combined", "combined:0", "combined:1.5"])
+def test_a_rule_with_a_wrong_number_is_refused(name: str) -> None:
+    """It is no name of a file."""
+    with pytest.raises(ConfigurationError):
+        rule_named(name)
 
 
 def test_a_profile_file_sets_guards() -> None:

@@ -118,7 +118,7 @@ def count_of(connection: Connection, topic: str) -> int:
 
 OPERATION = [
     ("policy", "show"),
-    ("policy", "set", "--k", "2"),
+    ("policy", "set", "--profile", "balanced:2"),
     ("retract", URLS[0]),
     ("correct", URLS[1], "--not-duplicate-of", URLS[2]),
     ("corrections",),

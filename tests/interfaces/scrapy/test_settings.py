@@ -12,6 +12,7 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.scrapy.settings import ItemPolicy, NearDuplicateSettings
+from dedup_service.runtime.resources import SpaceOptions
 
 
 def read(**values: object) -> NearDuplicateSettings:
@@ -31,8 +32,8 @@ def test_without_settings_pages_are_flagged_and_items_of_duplicates_dropped() ->
 
 def test_strings_from_a_command_line_equal_values() -> None:
     """`-s TWINSIEVE_PROCESSES=3` means what TWINSIEVE_PROCESSES = 3 means."""
-    from_strings = read(TWINSIEVE_PROCESSES="3", TWINSIEVE_TIMEOUT_S="2.5", TWINSIEVE_KEEP_PAGE="True", TWINSIEVE_K="0")
-    assert from_strings == read(TWINSIEVE_PROCESSES=3, TWINSIEVE_TIMEOUT_S=2.5, TWINSIEVE_KEEP_PAGE=True, TWINSIEVE_K=0)
+    from_strings = read(TWINSIEVE_PROCESSES="3", TWINSIEVE_TIMEOUT_S="2.5", TWINSIEVE_KEEP_PAGE="True")
+    assert from_strings == read(TWINSIEVE_PROCESSES=3, TWINSIEVE_TIMEOUT_S=2.5, TWINSIEVE_KEEP_PAGE=True)
     assert from_strings.concurrency == 6
 
 
@@ -42,11 +43,20 @@ def test_a_limit_on_memory_is_a_size() -> None:
     assert read(TWINSIEVE_MAX_MEMORY="8G") == read(TWINSIEVE_MAX_MEMORY=8 << 30)
 
 
-def test_channels_and_k_make_a_rule() -> None:
-    """Each replaces the rule of the state, and so does a profile."""
-    assert read(TWINSIEVE_CHANNELS="words").rule == rule_for("words")
-    assert read(TWINSIEVE_K=2).rule == rule_for(k=2)
+def test_a_profile_takes_the_values_of_the_option() -> None:
+    """Names, names with a radius, and a weight."""
+    assert read(TWINSIEVE_PROFILE="words").rule == rule_for("words")
+    assert read(TWINSIEVE_PROFILE="balanced:2").rule == rule_for(k=2)
     assert read(TWINSIEVE_PROFILE="precise").rule == PROFILES["precise"]
+
+
+def test_a_space_is_a_scheme_or_a_file(tmp_path: Path) -> None:
+    """A table that a setting names replaces that of the file."""
+    file = tmp_path / "space.toml"
+    file.write_text('scheme = "tf"\nidf = "a"\nuser_words = "b"\n')
+    named = read(TWINSIEVE_SPACE=str(file), TWINSIEVE_IDF="c").space
+    assert named == SpaceOptions(scheme="tf", idf="c", user_words=str(tmp_path / "b"))
+    assert read(TWINSIEVE_SPACE="tf").space == SpaceOptions(scheme="tf")
 
 
 def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
@@ -61,10 +71,9 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
     [
         ("TWINSIEVE_ACTION", "discard"),
         ("TWINSIEVE_ITEMS", "flag"),
-        ("TWINSIEVE_K", "8"),
+        ("TWINSIEVE_PROFILE", "words:8"),
         ("TWINSIEVE_MAX_MEMORY", "8 gigs"),
-        ("TWINSIEVE_K", -1),
-        ("TWINSIEVE_CHANNELS", "title"),
+        ("TWINSIEVE_PROFILE", "title"),
         ("TWINSIEVE_PROCESSES", 0),
         ("TWINSIEVE_PROCESSES", True),
         ("TWINSIEVE_CONCURRENCY", "many"),
@@ -122,7 +131,7 @@ def test_brokers_and_options_may_be_values_or_strings() -> None:
         assert "a,b=c" not in repr(kafka)
 
 
-@pytest.mark.parametrize("name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "KEEP", "DEADLINE_S"])
+@pytest.mark.parametrize("name", ["STATE", "ACTION", "ITEMS", "SPACE", "PROFILE", "KEEP", "DEADLINE_S"])
 def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
     """A setting for verdicts in the crawl is refused next to a broker, and the message says what to do."""
     with pytest.raises(ConfigurationError, match=f"remove TWINSIEVE_{name} .the service"):
@@ -159,10 +168,8 @@ def test_an_invalid_publishing_setting_is_refused(name: str, value: object, mess
         read(**{**BOOTSTRAP, f"TWINSIEVE_KAFKA_{name}": value})
 
 
-def test_a_wrong_k_names_its_setting() -> None:
-    """So does a profile, or what was given with it."""
-    with pytest.raises(ConfigurationError, match=r"^TWINSIEVE_K=9: "):
-        read(TWINSIEVE_K=9)
+def test_a_wrong_profile_names_its_setting() -> None:
+    """The reason follows."""
     with pytest.raises(ConfigurationError, match=r"^TWINSIEVE_PROFILE=nobody: "):
         read(TWINSIEVE_PROFILE="nobody")
 

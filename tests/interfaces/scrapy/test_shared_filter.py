@@ -98,7 +98,7 @@ def test_the_last_crawl_closes_the_state(tmp_path: Path) -> None:
     ("name", "one", "two"),
     [
         ("TWINSIEVE_ACTION", "flag", "drop"),
-        ("TWINSIEVE_SCHEME", "twinsieve", "tf"),
+        ("TWINSIEVE_SPACE", "twinsieve", "tf"),
         ("TWINSIEVE_PROFILE", "balanced", "precise"),
         ("TWINSIEVE_KEEP", 5, "all"),
         ("TWINSIEVE_JOURNAL_DAYS", 7, 8),

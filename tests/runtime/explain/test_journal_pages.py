@@ -114,7 +114,7 @@ def test_features_are_not_weighed_in_another_space(dedup: NearDuplicateFilter) -
     ).explain(2)
     assert found.match is not None
     assert found.match.features is None
-    assert any(dedup.space_id in note and "--scheme" in note for note in found.notes)
+    assert any(dedup.space_id in note and "--space" in note for note in found.notes)
 
 
 def test_the_latest_visit_is_explained(dedup: NearDuplicateFilter) -> None:

@@ -95,7 +95,7 @@ def _remarks(calibration: Calibration) -> list[str]:
     for name in (WORDS.name, BODY.name):
         chosen = calibration.chosen(name)
         if chosen is not None and chosen.threshold > MAX_RADIUS:
-            lines.append(f"{name}: the index finds pages up to {MAX_RADIUS} bits apart, so --k cannot be larger.")
+            lines.append(f"{name}: the index finds pages up to {MAX_RADIUS} bits apart, so no radius can be larger.")
     chosen = calibration.chosen(RULE.name)
     if chosen is not None and chosen.precision.interval[0] < calibration.precision:
         low, high = chosen.precision.interval

@@ -19,8 +19,8 @@ from dedup_service.interfaces.cli.support.options import (
     BASES,
     COLUMNS,
     KEEP,
-    MATCHING,
     MAX_MEMORY,
+    PROFILE,
     SPACE,
     WORKERS,
     parse_duration_ms,
@@ -191,7 +191,7 @@ class Outputs:
     show_default=True,
     help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
-@with_options(BASES, *MATCHING, KEEP, MAX_MEMORY, *SPACE)
+@with_options(BASES, PROFILE, KEEP, MAX_MEMORY, *SPACE)
 @with_options(*WORKERS)
 @click.option(
     "--url-prefix",

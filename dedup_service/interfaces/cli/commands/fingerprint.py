@@ -12,8 +12,8 @@ import msgspec
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG
-from dedup_service.interfaces.cli.support.options import SPACE, space_from, with_options
-from dedup_service.runtime.resources import build_fingerprinter
+from dedup_service.interfaces.cli.support.options import SPACE, with_options
+from dedup_service.runtime.resources import build_fingerprinter, space_of
 
 URL = "text:"
 """Stands for the URL of a text: a page needs one, a fingerprint does not depend on it."""
@@ -29,24 +29,18 @@ URL = "text:"
     help="Read a text from this UTF-8 file, or - for standard input; repeatable.",
 )
 @click.option("--title", metavar="TEXT", default="", help="Title of every text. [default: none]")
-@click.option(
-    "--bits",
-    type=click.Choice(["64", "128"]),
-    default="64",
-    show_default=True,
-    help="Length of a fingerprint in bits; the index compares 64.",
-)
 @click.option("--explain", is_flag=True, help="Add the features of the channel `words` with the largest weights.")
 @with_options(*SPACE)
 def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **options: Any) -> None:
     """Print the fingerprints of texts.
 
     Each TEXT, and each --file, gives one line of JSON with `space` and the channels `words` and `body`. A
-    fingerprint is a decimal integer, or null if the text has no features in that channel.
+    fingerprint is a decimal integer, or null if the text has no features in that channel. It has 64 bits, or with
+    `bits = 128` in the space file 128.
     """
     if not texts and not files:
         raise click.UsageError("no text is given: give a TEXT, or --file FILE")
-    fingerprinter = build_fingerprinter(space_from(options, bits=int(options["bits"])))
+    fingerprinter = build_fingerprinter(space_of(options["space"], options["idf"]))
     for text in (*texts, *_read(files)):
         page = Page(url=URL, canonical_url=URL, id=URL, title=options["title"], text=text)
         values = _values(fingerprinter, page, explain=options["explain"])

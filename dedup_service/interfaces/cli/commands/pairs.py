@@ -21,7 +21,7 @@ from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
-    MATCHING,
+    PROFILE,
     SPACE,
     WORKERS,
     preparer_from,
@@ -99,7 +99,7 @@ class NoNames:
     help="Write one line of JSON for each pair. [default: -, standard output]",
 )
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record or pair.")
-@with_options(*MATCHING, *SPACE)
+@with_options(PROFILE, *SPACE)
 @with_options(*WORKERS)
 def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     """Compare given pairs of pages.

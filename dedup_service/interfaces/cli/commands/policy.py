@@ -16,7 +16,7 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     KEEP,
     LOG_BASES,
-    MATCHING,
+    PROFILE,
     TARGET,
     bases_from,
     connection_from,
@@ -70,7 +70,7 @@ def show_command(*, as_json: bool, **options: Any) -> int:
 
 
 @policy_group.command("set", epilog=EPILOG)
-@with_options(*TARGET, *MATCHING, KEEP, LOG_BASES)
+@with_options(*TARGET, PROFILE, KEEP, LOG_BASES)
 @click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
@@ -92,12 +92,10 @@ def show_command(*, as_json: bool, **options: Any) -> int:
 def set_command(*, as_json: bool, **options: Any) -> int:
     """Change the rule, the action, the bounds of expiry or the canonical pages from the next page on.
 
-    The change is a record of the log. A rule replaces the rule in force as a whole (--k alone is the profile
-    balanced with other radii); without one, the rule stays. --keep replaces both bounds; `all` ends expiry. Earlier
-    pages keep their verdicts, and what expired does not come back; `twinsieve replay` shows those under another
-    policy. Running services follow when they
-    read the record. A service whose command line names another rule does not start again. The space of a
-    log cannot be changed.
+    The change is a record of the log. A rule replaces the rule in force as a whole; without one, the rule stays.
+    --keep replaces both bounds; `all` ends expiry. Earlier pages keep their verdicts, and what expired does not come
+    back; `twinsieve replay` shows those under another policy. Running services follow when they read the record. A
+    service whose command line names another rule does not start again. The space of a log cannot be changed.
 
     With --base, an empty log is begun, with bases and their rule and bounds, before its first service starts; a log
     that has begun keeps the bases that it has, or none.
@@ -108,9 +106,7 @@ def set_command(*, as_json: bool, **options: Any) -> int:
     bases = bases_from(options)
     canonical = None if options["canonical"] is None else policy_of_log(options["canonical"]).text
     if rule is None and action is None and keep is None and canonical is None and not bases:
-        raise click.UsageError(
-            "nothing to set: give --profile, --k, --channels, --mu, --keep, --action, --canonical or --base"
-        )
+        raise click.UsageError("nothing to set: give --profile, --keep, --action, --canonical or --base")
     folder = state_folder(options)
     if folder is None:
         if bases and canonical is not None:

@@ -15,7 +15,7 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
-    MATCHING,
+    PROFILE,
     SERVED_BASES,
     SPACE,
     WORKERS,
@@ -65,7 +65,7 @@ MAX_BYTES = 32 << 20
     metavar="NAME",
     help=f"With --to-prefix: --group of the service that will run there. [default: {GROUP}]",
 )
-@with_options(*MATCHING, KEEP, SERVED_BASES)
+@with_options(PROFILE, KEEP, SERVED_BASES)
 @click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
@@ -78,7 +78,7 @@ def replay_command(**options: Any) -> int:
     """Replay the log of a service, from its beginning to its present end.
 
     Without options, the verdicts are those that were given. Another rule or action needs only the log.
-    Another space (--scheme, --idf, …) needs `--from pages`; pages that have expired from that topic are
+    Another space (--space, --idf) needs `--from pages`; pages that have expired from that topic are
     left out and counted (exit code 3). Retractions and corrections apply at their places in the log. The
     log is only read, and services continue. A log that goes on from bases needs them all (--base), as they were;
     new topics have them, too.

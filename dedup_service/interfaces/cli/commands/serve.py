@@ -19,9 +19,9 @@ from dedup_service.interfaces.cli.support.logs import LOG_OPTIONS, ServiceLog, c
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
-    MATCHING,
     MAX_MEMORY,
     OUTPUTS,
+    PROFILE,
     SERVED_BASES,
     SERVICE_WORKERS,
     SPACE,
@@ -156,7 +156,7 @@ HTTP = (
 
 
 @click.command("serve", epilog=EPILOG)
-@with_options(*BROKER, *WORK, *MATCHING, KEEP, SERVED_BASES, MAX_MEMORY, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
+@with_options(*BROKER, *WORK, PROFILE, KEEP, SERVED_BASES, MAX_MEMORY, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 

@@ -1,6 +1,6 @@
 """Options that several subcommands share, and the values that they stand for.
 
-- Space and matching: `SPACE` → `SpaceOptions`, `MATCHING` → `MatchRule`.
+- Space and matching: `SPACE` → `SpaceOptions`, `PROFILE` → `MatchRule`.
 - Work: `WORKERS` → the processes that prepare pages.
 - The log: `BROKER` → a connection and a set of topics; `TARGET` → a service's log or a state folder.
 - Durations: `90s`, `30m`, `12h`, `7d`, `forever`.
@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, SETTINGS
+from dedup_service.core.features.weighting_schemes import SCHEMES
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.rules.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PROFILES, rule_for
+from dedup_service.core.rules.profiles import DEFAULT_PROFILE, RULES
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.readers.columns import Columns
-from dedup_service.runtime.resources import SpaceOptions, profile_named
+from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
 from dedup_service.runtime.workers.cores import usable_cores
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
@@ -54,87 +54,37 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 SPACE = (
     click.option(
-        "--scheme",
-        type=click.Choice(list(SCHEMES)),
-        default="twinsieve",
-        show_default=True,
-        help="Weighting scheme of the words.",
+        "--space",
+        metavar="SCHEME|FILE",
+        help=f"How fingerprints are made: a weighting scheme ({', '.join(SCHEMES)}), or the path of a space file. "
+        "[default: twinsieve]",
     ),
-    click.option(
-        "--factor",
-        "factors",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help=f"Change one field of the scheme; repeatable. Fields: {', '.join(SETTINGS)}.",
-    ),
-    click.option(
-        "--without",
-        type=click.Choice(FACTORS),
-        multiple=True,
-        help="Leave this factor out of the weights; repeatable.",
-    ),
-    click.option(
-        "--idf", metavar="FILE", help="IDF table, as written by `twinsieve idf build`. [default: that of jieba]"
-    ),
-    click.option(
-        "--user-words", metavar="FILE", help="Additional words for the segmenter, in jieba's dictionary format."
-    ),
+    click.option("--idf", metavar="FILE", help="IDF table, as written by `twinsieve idf build`. [default: jieba's]"),
 )
 """What defines a space."""
 
 
-def space_from(options: Mapping[str, Any], *, bits: int = 64) -> SpaceOptions:
-    """Return the space that the options name."""
-    return SpaceOptions(
-        scheme=options["scheme"],
-        factors=tuple(options["factors"]),
-        without=tuple(sorted(set(options["without"]))),
-        bits=bits,
-        idf=options["idf"],
-        user_words=options["user_words"],
-    )
+def space_from(options: Mapping[str, Any]) -> SpaceOptions:
+    """Return the space that the options name; --idf replaces the table of a file."""
+    space = space_of(options["space"], options["idf"])
+    if space.bits != 64:
+        raise click.UsageError(f"{options['space']} has bits = {space.bits}: remove it, the index compares 64 bits")
+    return space
 
 
 PROFILE = click.option(
     "--profile",
     metavar="NAME|FILE",
-    help=f"Rule table: {', '.join(PROFILES)}, or the path of a profile file. "
+    help=f"What makes a match: {', '.join(RULES)}, also with a radius in bits (words:3); combined:.9 for "
+    f"Wang & Wang's similarity with this μ; or the path of a profile file. "
     f"[default: the rule of the state or log, otherwise {DEFAULT_PROFILE}]",
-)
-
-MATCHING = (
-    PROFILE,
-    click.option(
-        "--k",
-        metavar="BITS",
-        type=click.IntRange(0, 7),
-        help="Radius: replace each maximum Hamming distance of the rule with this one.",
-    ),
-    click.option(
-        "--channels",
-        type=click.Choice(list(CHANNEL_RULES)),
-        help="Match by Hamming distance alone, in these channels, instead of a profile.",
-    ),
-    click.option(
-        "--mu",
-        metavar="MU",
-        type=click.FloatRange(0, 1, min_open=True),
-        help="Match by Wang & Wang's combined similarity with this weight μ, instead of a profile.",
-    ),
 )
 """What defines a match."""
 
 
 def rule_from(options: Mapping[str, Any]) -> MatchRule | None:
     """Return the rule that the options name, or None: the rule of the state or the default applies."""
-    channels, k, mu, profile = options["channels"], options["k"], options["mu"], options["profile"]
-    if mu is not None and (k is not None or channels is not None or profile is not None):
-        raise click.UsageError("--mu is a complete rule: leave out --k, --channels and --profile")
-    if channels is not None and profile is not None:
-        raise click.UsageError("--channels is a complete rule: leave out --profile")
-    if channels is None and k is None and mu is None and profile is None:
-        return None
-    return rule_for(channels, k=k, mu=mu, profile=None if profile is None else profile_named(profile))
+    return None if options["profile"] is None else profile_named(options["profile"])
 
 
 class _KeepType(click.ParamType[Keep]):

@@ -29,8 +29,8 @@ _OPTIONS: tuple[tuple[Steps, str], ...] = (
     (_ALL, "bootstrap prefix client_config client_options group state steps instance bases"),
     (_ALL, "start_s drain_s transaction_timeout_s"),
     (_ALL, "http dashboard dashboard_token log_level log_format"),
-    (_LOG, "outputs scheme factors without idf user_words"),
-    (_LOG, "action keep profile k channels mu"),
+    (_LOG, "outputs space idf"),
+    (_LOG, "action keep profile"),
     (_LOG, "session_timeout_s stall_s"),
     (_LOG, "page_timeout_s page_memory_mb"),  # also of pages that the dashboard of a deciding process reads again
     (_PREPARE, "processes max_rejected_share"),

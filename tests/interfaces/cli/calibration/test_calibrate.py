@@ -69,7 +69,7 @@ def test_evaluate_reproduces_a_channel_s_curve_for_each_k(cli: Cli, known: Crawl
     cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
     points = report(tmp_path)["channels"][channel]["curve"]
     for k in (0, 4, 7):
-        found = json.loads(cli("evaluate", *known, "--channels", channel, "--k", k, "--json").out)
+        found = json.loads(cli("evaluate", *known, "--profile", f"{channel}:{k}", "--json").out)
         assert (found["right"], found["wrong"]) == (points[k]["right"], points[k]["wrong"])
 
 

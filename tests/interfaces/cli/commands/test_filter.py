@@ -47,7 +47,7 @@ def test_a_duplicate_names_its_original_and_the_distance(cli: Cli, pages: Path) 
     assert line["distance"]["body"] == 0
     assert 0 < line["score"] <= 1
     assert line["reason"] == "same text"
-    line = cli("filter", with_an_edit(pages), "--channels", "body").lines[2]
+    line = cli("filter", with_an_edit(pages), "--profile", "body").lines[2]
     assert line["reason"] == "body ≤ 7"
 
 
@@ -100,7 +100,7 @@ def test_a_run_without_memory_ends_and_another_goes_on(cli: Cli, pages: Path, tm
 def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """A folder created with one scheme refuses another."""
     first = cli("filter", pages, "--state", tmp_path / "state").lines[0]["space"]
-    ran = cli("filter", pages, "--state", tmp_path / "state", "--scheme", "tf", "--output", tmp_path / "out")
+    ran = cli("filter", pages, "--state", tmp_path / "state", "--space", "tf", "--output", tmp_path / "out")
     assert ran.code == 1
     assert first in ran.err
     assert "tf-" in ran.err
@@ -112,7 +112,7 @@ def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
     text = article(1, 400)
     path = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 9))])
     assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "duplicate"]
-    assert [line["verdict"] for line in cli("filter", path, "--channels", "both", "--k", 0).lines] == ["unique"] * 2
+    assert [line["verdict"] for line in cli("filter", path, "--profile", "both:0").lines] == ["unique"] * 2
 
 
 def test_short_texts_match_only_if_equal(cli: Cli, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> Non
     assert cli("filter", pages, "--profile", "simhash").lines[1]["reason"] == "body ≤ 7"
     ran = cli("filter", pages, "--profile", "strict")
     assert ran.code == 2
-    assert "balanced, precise, broad, simhash, or a file" in ran.err
+    assert "balanced, precise, broad, simhash, words, body, both, also with a radius (words:3)" in ran.err
 
 
 @pytest.mark.parametrize("scheme", ["twinsieve", "tf", "levels", "wang2019", "zhang2020", "seed-java"])
@@ -148,16 +148,15 @@ def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> Non
 def test_every_scheme_and_channel_finds_an_exact_copy(cli: Cli, tmp_path: Path, scheme: str, channels: str) -> None:
     """Whatever the weights, equal text at another URL is a duplicate."""
     path = write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(3, article(1), title="Story 1")])
-    ran = cli("filter", path, "--scheme", scheme, "--channels", channels)
+    ran = cli("filter", path, "--space", scheme, "--profile", channels)
     assert [line["verdict"] for line in ran.lines] == ["unique", "unique", "duplicate"]
 
 
 def test_combined_similarity_is_an_option(cli: Cli, pages: Path) -> None:
-    """--mu replaces the rule by Wang & Wang's similarity, and excludes other rule options."""
-    line = cli("filter", with_an_edit(pages), "--scheme", "wang2019", "--mu", "0.9").lines[2]
+    """It is a value of --profile, with its weight."""
+    line = cli("filter", with_an_edit(pages), "--space", "wang2019", "--profile", "combined:.9").lines[2]
     assert line["verdict"] == "duplicate"
     assert "combined" in line["reason"]
-    assert cli("filter", pages, "--mu", "0.9", "--k", 3).code == 2
 
 
 def test_html_in_a_line_is_extracted(cli: Cli, tmp_path: Path) -> None:
@@ -257,7 +256,7 @@ def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Pat
         ["--kept", "pages.jsonl"],
         ["--output", "out", "--kept", "./out"],
         ["--kept", "-"],
-        ["--k", "8"],
+        ["--profile", "words:8"],
         ["--action", "delete"],
         ["--output", "no/such/folder/out"],
     ],

@@ -18,8 +18,8 @@ GOLDEN = {
 
 
 def test_the_seed_program_s_values(cli: Cli) -> None:
-    """--scheme seed-java gives the values of the original program."""
-    ran = cli("fingerprint", "--scheme", "seed-java", *GOLDEN)
+    """--space seed-java gives the values of the original program."""
+    ran = cli("fingerprint", "--space", "seed-java", *GOLDEN)
     assert [line["words"] for line in ran.lines] == list(GOLDEN.values())
     assert [list(line) for line in ran.lines] == [["space", "words", "body"]] * len(GOLDEN)
 
@@ -32,10 +32,13 @@ def test_a_text_without_features_has_no_fingerprint(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("bits", [64, 128])
-def test_width(cli: Cli, bits: int) -> None:
-    """Fingerprints of 128 bits are printed in full."""
-    (line,) = cli("fingerprint", "--bits", bits, article(1)).lines
+def test_width(cli: Cli, tmp_path: Path, bits: int) -> None:
+    """Fingerprints of 128 bits are printed in full; no other command takes them."""
+    space = tmp_path / "space.toml"
+    space.write_text(f"bits = {bits}")
+    (line,) = cli("fingerprint", "--space", space, article(1)).lines
     assert 2 ** (bits - 32) < max(line["words"], line["body"]) < 2**bits
+    assert cli("filter", space, "--space", space).code == (3 if bits == 64 else 2)
 
 
 def test_a_file_is_one_text(cli: Cli, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def state(cli: Cli, tmp_path: Path) -> Path:
     """A state folder of another space than the default, with three pages."""
     pages = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(3)])
-    assert cli("filter", pages, "--state", tmp_path / "state", "--scheme", "tf", "--quiet").code == 0
+    assert cli("filter", pages, "--state", tmp_path / "state", "--space", "tf", "--quiet").code == 0
     return tmp_path / "state"
 
 
@@ -33,9 +33,9 @@ def test_the_rule_in_force_is_shown(cli: Cli, state: Path) -> None:
 
 def test_a_new_rule_is_a_record_of_the_log(cli: Cli, state: Path) -> None:
     """Setting the same rule again adds no record."""
-    first = cli("policy", "set", "--state", state, "--k", 2)
+    first = cli("policy", "set", "--state", state, "--profile", "balanced:2")
     assert (first.code, first.out) == (0, f"sequence 4: {rule_for(k=2)}\n")
-    again = cli("policy", "set", "--state", state, "--k", 2)
+    again = cli("policy", "set", "--state", state, "--profile", "balanced:2")
     assert (again.code, again.out) == (0, f"the log already has this policy: {rule_for(k=2)}\n")
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert shown["rule"] == rule_for(k=2).to_dict()
@@ -81,11 +81,10 @@ def test_bounds_that_are_none_are_refused(cli: Cli, state: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["--k", "2"], "no log is named"),
-        (["--state", "s", "--bootstrap", "a:1", "--k", "2"], "two logs"),
+        (["--profile", "balanced:2"], "no log is named"),
+        (["--state", "s", "--bootstrap", "a:1", "--profile", "balanced:2"], "two logs"),
         (["--state", "s"], "nothing to set"),
         (["--state", "s", "--action", "drop"], "each run"),
-        (["--state", "s", "--mu", "0.9", "--k", "2"], "--mu"),
     ],
 )
 def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:
@@ -97,7 +96,7 @@ def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:
 
 def test_a_folder_without_a_state(cli: Cli, tmp_path: Path) -> None:
     """It is refused, and nothing is created in it."""
-    ran = cli("policy", "set", "--state", tmp_path, "--k", "2")
+    ran = cli("policy", "set", "--state", tmp_path, "--profile", "balanced:2")
     assert ran.code == 1
     assert "holds no twinsieve state" in ran.err
     assert list(tmp_path.iterdir()) == []

@@ -8,12 +8,12 @@ from tests.interfaces.cli.running import Cli
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["--scheme", "tf"], "--from pages"),
+        (["--space", "tf"], "--from pages"),
         (["--output", "a", "--to-prefix", "b."], "exclude each other"),
         (["--prefix", "a.", "--to-prefix", "a."], "give another"),
         (["--group", "news"], "add --to-prefix"),
         (["--from", "elsewhere"], "elsewhere"),
-        (["--mu", "0.9", "--k", "1"], "--mu"),
+        (["--space", "tff", "--from", "pages"], "no space 'tff': give one of twinsieve"),
     ],
 )
 def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:

@@ -46,7 +46,7 @@ def test_every_option_reaches_the_settings() -> None:
     """Including those that it shares with `filter`."""
     parsed = settings(
         *("--bootstrap", "a:1,b:2", "--state", "s", "--prefix", "news.", "--group", "g", "--instance", "one"),
-        *("--steps", "decide", "--k", "2", "--action", "drop", "--scheme", "tf"),
+        *("--steps", "decide", "--profile", "balanced:2", "--action", "drop", "--space", "tf"),
         *("--shards", "4", "--verify"),
         *("--page-timeout-s", "5", "--drain-s", "7", "--transaction-timeout-s", "8"),
         *("--session-timeout-s", "9", "--snapshot-every", "10", "--client-option", "security.protocol=SSL"),
@@ -107,9 +107,9 @@ SHARD = [*WHERE, "--steps", "shard"]
 DECIDE = [*WHERE, "--steps", "decide"]
 
 VALUES = {
-    "--scheme": "tf", "--factor": "smooth=1", "--without": "length", "--idf": "f", "--user-words": "f",
+    "--space": "tf", "--idf": "f",
     "--outputs": "verdicts",
-    "--action": "drop", "--keep": "90d", "--profile": "precise", "--k": "2", "--channels": "both", "--mu": "0.5",
+    "--action": "drop", "--keep": "90d", "--profile": "precise",
     "--session-timeout-s": "6", "--stall-s": "90", "--page-timeout-s": "5", "--page-memory-mb": "500",
     "--processes": "1", "--max-rejected-share": "1", "--max-memory": "1G", "--snapshot-every": "9",
     "--shards": "4", "--verify": None, "--shard": "1/4", "--answer-all": None,
