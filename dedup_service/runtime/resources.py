@@ -184,7 +184,7 @@ def space_named(name: str) -> SpaceOptions:
     )
 
 
-def space_of(name: str | None, idf: str | None) -> SpaceOptions:
+def space_of(name: str | None, idf: str | None = None) -> SpaceOptions:
     """Return the space `name`, by default that of all defaults, with the table `idf`, if given, for its own."""
     space = SpaceOptions() if name is None else space_named(name)
     return replace(space, idf=idf or space.idf)

@@ -36,7 +36,7 @@ class ServiceProcess:
         *,
         kind: str = "service",
         gate: NetworkGate | None = None,
-        module: str = "dedup_service.interfaces.cli",
+        module: str = "tests.impatient_serve",
     ) -> None:
         self.name = name
         self.kind = kind

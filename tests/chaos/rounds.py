@@ -13,6 +13,7 @@ The folder of a round has all that is needed to understand a failure: history, l
 """
 
 import json
+import os
 import random
 import re
 import signal
@@ -46,12 +47,14 @@ from tests.chaos.reading import Tail, end_of, read_all
 from tests.chaos.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
 from tests.chaos.shard_processes import SLOTS, Role, ShardPlan
 from tests.crawls.stream import Sent, stream
+from tests.impatient_serve import VARIABLE
 
 GROUP = "chaos"
 PARTITIONS = 6
 SESSION_S = 2.5
 TRANSACTION_S = 5.0
 DRAIN_S = 10.0
+IMPATIENT = {"session_timeout_s": SESSION_S, "transaction_timeout_s": TRANSACTION_S, "snapshot_every": 150}
 PATIENCE_S = 120.0
 SHARDED_PATIENCE_S = 240.0
 """With a dozen processes that start again, on two cores."""
@@ -224,6 +227,7 @@ class _Round:
         create(Connection(self._bootstrap), self._topics, self._layout())
         if self._plan.sharded is not None:
             begin_layout(Connection(self._bootstrap), self._topics, self._plan.sharded.layout)
+        os.environ[VARIABLE] = json.dumps(IMPATIENT)
         fleet = Fleet(self._processes(), self._log)
         targets = FaultTargets(
             self._cluster,
@@ -414,13 +418,10 @@ class _Round:
         if self._plan.secured:
             options = self._folder / "client.properties"
             options.write_text("".join(f"{name}={value}\n" for name, value in self._cluster.client_options.items()))
-            arguments += ["--client-config", str(options)]
+            arguments += ["--properties", str(options)]
         more = {
             "outputs": self._plan.outputs.value,
             "processes": 1,
-            "session_timeout_s": SESSION_S,
-            "transaction_timeout_s": TRANSACTION_S,
-            "snapshot_every": 150,
             "max_rejected_share": 1,
             "drain_s": DRAIN_S,
         }

@@ -175,7 +175,7 @@ def reshard(targets: FaultTargets, rng: random.Random) -> None:
 
 def _copy(targets: FaultTargets, source: ServiceProcess, new: ServiceProcess) -> int:
     """Run `twinsieve shard copy`; return the message up to which the copy is, -1 if the new shard begins empty."""
-    options = [str(source.state), "--shard", _number(new), "--state", str(new.state), "--json"]
+    options = [str(source.state), "--shard", _number(new), "--state", str(new.state)]
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "shard", "copy", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
     if done.returncode == 0:

@@ -67,7 +67,7 @@ class ShardPlan:
     @property
     def module(self) -> str:
         """The module of the command line."""
-        return "tests.chaos.small_messages" if self.small else "dedup_service.interfaces.cli"
+        return "tests.chaos.small_messages" if self.small else "tests.impatient_serve"
 
     def roles(self) -> list[Role]:
         """Return what each process does."""

@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 180
-FAST = ("--set", "DOWNLOAD_DELAY=0", "--set", "AUTOTHROTTLE_ENABLED=0", "--processes", "1")
+FAST = ("--set", "DOWNLOAD_DELAY=0", "--set", "AUTOTHROTTLE_ENABLED=0", "--set", "TWINSIEVE_PROCESSES=1")
 
 
 def environment() -> dict[str, str]:

@@ -107,7 +107,7 @@ def test_kept_pages_expire_by_the_bounds_of_the_crawl(tmp_path: Path) -> None:
     """With --keep 5, no more than five pages stay in the state, and the next crawl without it keeps the bound."""
     with serve(PAGES) as server:
         arguments = ("crawl", server.url, *FAST, "--state", "s", "-o", "pages.jsonl", "--json")
-        done = [run(*arguments, *keep, cwd=tmp_path) for keep in (("--keep", "5"), ())]
+        done = [run(*arguments, *keep, cwd=tmp_path) for keep in (("--set", "TWINSIEVE_KEEP=5"), ())]
     assert [run.returncode for run in done] == [0, 0], done[-1].stderr
     assert json_lines(done[0].stderr)[0]["verdicts"]["unique"] > 10
     info = state_info(tmp_path / "s")
@@ -131,8 +131,8 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
         (("--set", "LOG_LEVEL"), "NAME=VALUE"),
         (("--profile", "strict"), "balanced, precise, broad, simhash"),
         (("--bootstrap", "127.0.0.1:9", "--profile", "precise"), "twinsieve serve"),
-        (("--keep", "90x"), "90d, 12h"),
-        (("--bootstrap", "127.0.0.1:9", "--keep", "90d"), "twinsieve serve"),
+        (("--set", "TWINSIEVE_KEEP=90x"), "90d, 12h"),
+        (("--bootstrap", "127.0.0.1:9", "--set", "TWINSIEVE_KEEP=90d"), "twinsieve serve"),
         (("-o", "pages.doc"), "pages.doc"),
         (("--prefix", "news."), "--bootstrap"),
         (("--bootstrap", "127.0.0.1:9", "--state", "s"), "twinsieve serve"),

@@ -268,14 +268,14 @@ def test_client_options_come_from_a_secret(render: Render) -> None:
     documents = render(*ALL)
     assert not [document for document in documents if document["kind"] == "Secret"]
     for pod in pods(documents).values():
-        config = Path(options(pod)["--client-config"])
+        config = Path(options(pod)["--properties"])
         [mount] = [
             mount for mount in pod["spec"]["containers"][0]["volumeMounts"] if mount["mountPath"] == str(config.parent)
         ]
         [volume] = [volume for volume in pod["spec"]["volumes"] if volume["name"] == mount["name"]]
         assert volume["secret"]["secretName"] == "client"
         assert config.name == "client.properties"
-    assert all("--client-config" not in options(pod) for pod in pods(render(BROKERS)).values())
+    assert all("--properties" not in options(pod) for pod in pods(render(BROKERS)).values())
 
 
 def test_every_command_has_the_same_brokers_and_prefix(render: Render) -> None:

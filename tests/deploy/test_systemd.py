@@ -54,7 +54,7 @@ def test_a_stop_is_waited_for_longer_than_it_takes(settings: dict[str, list[str]
 
 
 def test_waiting_for_a_broker_does_not_use_up_the_starts(settings: dict[str, list[str]]) -> None:
-    """Exit code 4 comes after `--start-s`; the unit is restarted as often as that takes."""
+    """Exit code 4 comes after `start_s`; the unit is restarted as often as that takes."""
     start_s = ServiceSettings.__dataclass_fields__["start_s"].default
     [interval_s], [burst] = settings["StartLimitIntervalSec"], settings["StartLimitBurst"]
     assert int(interval_s) / start_s < int(burst)
@@ -67,7 +67,7 @@ def test_the_command_line_is_valid(settings: dict[str, list[str]]) -> None:
     assert (program, name) == (PROGRAM, "serve")
     chosen = parsed([name, *arguments, "--bootstrap", "a:1"])
     assert chosen["state"] == f"%S/{settings['StateDirectory'][0]}"
-    assert chosen["client_config"] == "%d/client.properties"
+    assert chosen["properties"] == "%d/client.properties"
     assert settings["LoadCredential"][0].startswith("client.properties:")
 
 

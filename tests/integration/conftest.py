@@ -60,10 +60,10 @@ def serve(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Callable[.
     """Start the service on the topics of the test; it is killed afterwards."""
     started: list[Serving] = []
 
-    def start(*arguments: object) -> Serving:
+    def start(*arguments: object, **settings: object) -> Serving:
         where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--group", f"{topics.prefix}group")
         log = tmp_path / f"log-{len(started)}"
-        started.append(Serving(log, *where, "--state", tmp_path / "state", *arguments))
+        started.append(Serving(log, *where, "--state", tmp_path / "state", *arguments, **settings))
         return started[-1]
 
     yield start

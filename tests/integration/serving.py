@@ -1,6 +1,7 @@
 """Start a `serve` process as an operator does."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.impatient_serve import VARIABLE
+
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240  # the first start of a new version compiles its loops
 
@@ -18,12 +21,17 @@ PATIENCE_S = 240  # the first start of a new version compiles its loops
 class Serving:
     """A `serve` process, its log lines and its HTTP port."""
 
-    def __init__(self, log: Path, *arguments: object) -> None:
+    def __init__(self, log: Path, *arguments: object, **settings: object) -> None:
+        """Start it. settings: fields of `ServiceSettings` that no option has."""
         self.log = log
-        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "serve", *map(str, arguments)]
+        command = [sys.executable, "-m", "tests.impatient_serve", "serve", *map(str, arguments)]
         with log.open("wb") as lines:
             self.process = subprocess.Popen(
-                [*command, "--http", "0", "--log-format", "json"], cwd=ROOT, stdout=lines, stderr=lines
+                [*command, "--http", "0", "--log-format", "json"],
+                cwd=ROOT,
+                stdout=lines,
+                stderr=lines,
+                env=os.environ | {VARIABLE: json.dumps(settings)},
             )
 
     @property

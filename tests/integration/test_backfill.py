@@ -135,7 +135,7 @@ def test_backfills_killed_at_random_while_a_crawl_goes_on_leave_each_page_once(
     (first, good), (second, more_good) = lines(51, 800 * KILLS), lines(52, 600 * KILLS)
     files = [write(tmp_path / "first.jsonl", first), write(tmp_path / "second.jsonl", second)]
     crawled = [one for one in stream(53, 100 * KILLS) if one.value is not None]
-    serving = serve("--snapshot-every", "500")
+    serving = serve(snapshot_every=500)
     begun(serving)
     logged = LoggedPages(broker, topics)
     for part in range(KILLS):
@@ -150,7 +150,7 @@ def test_backfills_killed_at_random_while_a_crawl_goes_on_leave_each_page_once(
         if part % 3 == 1:
             serving.process.kill()
             serving.process.wait()
-            serving = serve("--snapshot-every", "500")
+            serving = serve(snapshot_every=500)
     assert run([*options, "--outputs", "verdicts", *map(str, files)]) in {0, 3}  # 3 if it meets a bad line
     already = summary_of(capfd.readouterr().err)["already"]
     assert isinstance(already, int)
@@ -214,7 +214,7 @@ def test_a_replay_writes_no_verdict_that_was_not_wanted_and_leaves_none_to_be_wr
     create(broker.connection, new, Layout(partitions=4))
     try:
         where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
-        assert run(["replay", *where, "--to-prefix", new.prefix, "--quiet"]) == 0
+        assert run(["replay", *where, "--to-prefix", new.prefix]) == 0
         verdicts = read_all(broker.bootstrap, [new.verdicts])[new.verdicts]
         assert Counter(json.loads(one.value)["topic"].split(":")[1] for one in verdicts) == {"verdicts": len(wanted)}
         log = numbered(read_all(broker.bootstrap, [new.fingerprints])[new.fingerprints])

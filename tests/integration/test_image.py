@@ -134,7 +134,7 @@ def test_the_image_is_unprivileged(image: str) -> None:
 def test_a_service_starts_as_in_the_chart(image: str, compiled: Path) -> None:
     """With state, temporary files and compiled code on volumes it compiles nothing, and waits for its brokers."""
     mounts = ["--volume=/state", f"--volume={compiled}:/var/cache/twinsieve", "--tmpfs=/tmp"]
-    command = ["serve", "--bootstrap", "127.0.0.1:1", "--state", "/state/serve", "--start-s", "1"]
+    command = ["serve", "--bootstrap", "127.0.0.1:1", "--state", "/state/serve"]
     done = subprocess.run(
         ["podman", "run", "--rm", *confined(), *mounts, image, *command],
         capture_output=True,

@@ -62,7 +62,7 @@ def half(broker: Broker, topics: Topics) -> Iterator[Topics]:
 
 def command(broker: Broker, log: Topics, half: Topics) -> list[str]:
     """The replay of one set into the other."""
-    return ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--to-prefix", half.prefix, "--quiet"]
+    return ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--to-prefix", half.prefix]
 
 
 def ended_at(broker: Broker, log: Topics, half: Topics, offset: int, number: signal.Signals) -> int:

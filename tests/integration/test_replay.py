@@ -182,7 +182,7 @@ def test_by_another_rule(broker: Broker, log: Topics, capfd: pytest.CaptureFixtu
 
 def test_into_separate_topics(broker: Broker, log: Topics, new_topics: Topics) -> None:
     """A log with a new identity, which gives the same verdicts to every reader; it is filled only once."""
-    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--quiet"]
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix]
     arguments += ["--to-prefix", new_topics.prefix, "--action", "pass"]
     assert run([*arguments, "--group", "news"]) == 0
     records = [record for _, record in records_of(broker.connection, new_topics)]
@@ -208,7 +208,7 @@ def test_a_log_of_before_is_replayed_into_new_topics(
     state = str(tmp_path / "state")
     assert run(["serve", *where, "--state", state, "--processes", "1", "--drain-s", "1"]) == 1
     assert "`twinsieve replay --to-prefix NEW`" in capfd.readouterr().err
-    assert run(["replay", *where, "--to-prefix", new_topics.prefix, "--quiet"]) == 0
+    assert run(["replay", *where, "--to-prefix", new_topics.prefix]) == 0
     assert [message.value[0] >= 0x80 for message in messages_of(broker.connection, new_topics.fingerprints)].count(
         True
     ) < PAGES / 4
@@ -371,7 +371,7 @@ def test_losses_are_replayed_into_topics(
     broker: Broker, log_of_losses: Topics, new_topics: Topics, from_pages: bool
 ) -> None:
     """Records name the sequences of the new log; what is not there is not named, and nothing is written for it."""
-    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log_of_losses.prefix, "--quiet"]
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log_of_losses.prefix]
     arguments += ["--from", "pages", "--space", "tf"] if from_pages else []
     assert run([*arguments, "--to-prefix", new_topics.prefix]) == (3 if from_pages else 0)
     log = records_of(broker.connection, new_topics)

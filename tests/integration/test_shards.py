@@ -47,7 +47,7 @@ def start(broker: Broker, sharded: Topics, tmp_path: Path) -> Iterator[Start]:
     def begin(state: str, *arguments: object) -> Serving:
         log = tmp_path / f"{state}-{len(started)}.log"
         where = ("--bootstrap", broker.bootstrap, "--prefix", sharded.prefix, "--group", "g")
-        started.append(Serving(log, *where, "--state", tmp_path / state, *arguments))
+        started.append(Serving(log, *where, "--state", tmp_path / state, *arguments, snapshot_every=100))
         return started[-1]
 
     yield begin

@@ -29,7 +29,7 @@ from tests.interfaces.cli.running import article, page
 pytestmark = pytest.mark.slow
 
 STALL_S = 4
-"""`--stall-s` of the test, and the bound of the copied alert; the defaults are 90 s and 120 s."""
+"""`stall_s` of the test, and the bound of the copied alert; the defaults are 90 s and 120 s."""
 
 
 def descendants(pid: int) -> list[int]:
@@ -106,7 +106,7 @@ def test_a_stalled_service_is_seen(
             [Message(topics.pages, body, partition=at % PARTITIONS) for at, body in enumerate(bodies)],
         )
 
-    serving = serve("--stall-s", STALL_S, "--page-timeout-s", 600)
+    serving = serve(stall_s=STALL_S, page_timeout_s=600)
     publish(40)
     serving.wait_for(lambda: decided(serving) == 40)
     serving.wait_for(lambda: set(values(serving, "lag_records").values()) == {0.0})

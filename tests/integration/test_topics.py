@@ -63,7 +63,7 @@ def test_create_again_changes_nothing(broker, topics, twinsieve):
     made = {one.plan.name: one for one in create(broker.connection, topics, Layout(partitions=6))}
     assert not any(one.created for one in made.values())
     assert made[topics.pages].differences == {"partitions": ("4", "6")}
-    code, told = twinsieve("create", "--partitions", "6", "--pages-retention", "1d", "--json")
+    code, told = twinsieve("create", "--partitions", "6", "--retention", "1d", "--json")
     assert code == 0
     differences = {topic["name"]: topic["differences"] for topic in json.loads(told)["topics"]}
     assert differences[topics.pages]["retention.ms"] == {"found": "604800000", "wanted": "86400000"}
@@ -93,8 +93,9 @@ def test_remove_deletes_all_topics(broker, topics):
     remove(broker.connection, topics)
 
 
-def test_an_address_where_nothing_listens_says_what_to_check(capsys):
+def test_an_address_where_nothing_listens_says_what_to_check(capsys, tmp_path):
     """The error is one line on standard error, with a separate exit code."""
-    option = ["--client-option", "bootstrap_timeout_ms=500"]
-    assert run(["topics", "check", "--bootstrap", "127.0.0.1:9", *option]) not in {0, 2}
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap_timeout_ms=500")
+    assert run(["topics", "check", "--bootstrap", "127.0.0.1:9", "--properties", str(file)]) not in {0, 2}
     assert "127.0.0.1:9" in capsys.readouterr().err

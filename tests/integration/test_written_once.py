@@ -41,8 +41,7 @@ def start(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Start]:
     def begin(*arguments: object, state: str = "state", prefix: str = topics.prefix, group: str = "g") -> Serving:
         log = tmp_path / f"log-{len(started)}"
         where = ("--bootstrap", broker.bootstrap, "--prefix", prefix, "--group", group, "--state", tmp_path / state)
-        session = () if {"shard", "canonical"} & {*arguments} else ("--session-timeout-s", 2)
-        started.append(Serving(log, *where, *session, *arguments))
+        started.append(Serving(log, *where, *arguments, session_timeout_s=2))
         return started[-1]
 
     yield begin

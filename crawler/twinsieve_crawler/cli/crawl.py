@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import (
-    BASES,
     BROKER,
-    KEEP,
-    MAX_MEMORY,
     PROFILE,
     connection_from,
-    topics_from,
     with_options,
 )
 from twinsieve_crawler.cli.feeds import feeds
@@ -45,9 +40,10 @@ PUBLISHING = (
     click.option(
         "--bootstrap", metavar="HOST:PORT,…", help="Kafka brokers to publish every page to, instead of deciding here."
     ),
-    *BROKER[1:],
+    BROKER[1],
+    click.option("--properties", metavar="FILE", help="Properties file of a Kafka client, such as for TLS and SASL."),
 )
-"""Where to publish; for `with_options`. Unlike BROKER, --bootstrap has no environment variable."""
+"""Where to publish; for `with_options`. Unlike BROKER, no environment variable counts."""
 
 
 def _parse_settings(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
@@ -104,21 +100,15 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     help="Hosts to stay on, separated by commas. [default: those of the URLs]",
 )
 @click.option(
-    "--processes",
-    metavar="N",
-    type=click.IntRange(1),
-    help="Worker processes that prepare pages. [default: one for each core that it may use]",
-)
-@click.option(
     "--set",
     "overrides",
     metavar="NAME=VALUE",
     multiple=True,
     callback=_parse_settings,
-    help="Set any Scrapy setting; repeatable.",
+    help="Set any Scrapy setting, such as TWINSIEVE_KEEP=90d or TWINSIEVE_MAX_MEMORY=8G; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
-@with_options(BASES, PROFILE, KEEP, MAX_MEMORY, *DASHBOARD, *PUBLISHING)
+@with_options(PROFILE, DASHBOARD, *PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
     output: str | None,
@@ -128,15 +118,10 @@ def crawl_command(
     depth: int,
     follow: str,
     domains: str,
-    processes: int | None,
     overrides: dict[str, str],
     as_json: bool,
-    bases: tuple[str, ...],
     profile: str | None,
-    keep: Keep | None,
-    max_memory: int | None,
     dashboard: str | None,
-    dashboard_token: str | None,
     **broker: Any,
 ) -> int:
     """Crawl the sites at each URL, and keep each article once.
@@ -153,26 +138,13 @@ def crawl_command(
     publishes = names_a_broker(broker)
     if publishes:
         verdict_options = {"--verdicts": verdicts, "--state": state, "--action": action, "--profile": profile}
-        _refuse_verdict_options(
-            {
-                **verdict_options,
-                "--base": bases or None,
-                "--keep": keep,
-                "--max-memory": max_memory,
-                "--dashboard": dashboard,
-            }
-        )
-    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
+        _refuse_verdict_options(verdict_options | {"--dashboard": dashboard})
+    dashboard_from({"dashboard": dashboard})  # checked before the crawl
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
         "TWINSIEVE_PROFILE": profile,
-        "TWINSIEVE_BASES": list(bases) or None,
-        "TWINSIEVE_KEEP": keep,
-        "TWINSIEVE_MAX_MEMORY": max_memory,
-        "TWINSIEVE_PROCESSES": processes,
         "TWINSIEVE_DASHBOARD": dashboard,
-        "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,
         "LOG_LEVEL": "WARNING",
         "FEEDS": feeds(output or "-", resume="JOBDIR" in overrides) if output or not publishes else None,
         **(publishing(broker) if publishes else {}),
@@ -194,18 +166,14 @@ def crawl_command(
 def names_a_broker(broker: Mapping[str, Any]) -> bool:
     """Return whether --bootstrap is given. Raises UsageError if only options that need it are."""
     if not broker["bootstrap"] and any(broker.values()):
-        raise click.UsageError("--prefix and the client options need --bootstrap HOST:PORT")
+        raise click.UsageError("--prefix and --properties need --bootstrap HOST:PORT")
     return bool(broker["bootstrap"])
 
 
 def publishing(broker: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Scrapy settings for the options of PUBLISHING."""
-    connection = connection_from(broker)
-    return {
-        "TWINSIEVE_KAFKA_BOOTSTRAP": connection.bootstrap,
-        "TWINSIEVE_KAFKA_PREFIX": topics_from(broker).prefix,
-        "TWINSIEVE_KAFKA_CLIENT": dict(connection.options),
-    }
+    connection_from(broker)  # checked before the crawl
+    return {f"TWINSIEVE_KAFKA_{name.upper()}": value for name, value in broker.items() if value}
 
 
 def _refuse_verdict_options(options: Mapping[str, Any]) -> None:

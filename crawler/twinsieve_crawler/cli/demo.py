@@ -21,7 +21,7 @@ from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, da
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import with_options
-from twinsieve_crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
+from twinsieve_crawler.cli.crawl import PUBLISHING, exit_code
 from twinsieve_crawler.cli.demo_kafka import Answers, ask_the_service
 from twinsieve_crawler.cli.feeds import feeds
 
@@ -41,31 +41,15 @@ FAST = {
 @click.option(
     "--keep", metavar="DIR", help="Keep state, pages and verdicts in this new folder. [default: a temporary folder]"
 )
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Port of the site. [default: any free port]",
-)
-@click.option(
-    "--processes",
-    metavar="N",
-    type=click.IntRange(1),
-    help="Worker processes that prepare pages. [default: one for each core that it may use]",
-)
 @click.option("--serve-only", is_flag=True, help="Only serve the site, until Ctrl-C, for your own crawler.")
-@with_options(*DASHBOARD, *PUBLISHING)
+@with_options(DASHBOARD, PUBLISHING[0])
 def demo_command(
     as_json: bool,
     delay: float,
     keep: str | None,
-    port: int,
-    processes: int | None,
     serve_only: bool,
     dashboard: str | None,
-    dashboard_token: str | None,
-    **broker: Any,
+    bootstrap: str | None,
 ) -> int:
     """Crawl a small demo site on localhost, and compare every verdict with the truth.
 
@@ -75,17 +59,16 @@ def demo_command(
     from twinsieve_crawler.demo.server import serve
     from twinsieve_crawler.demo.site import build_site
 
-    publishes = names_a_broker(broker)
-    if publishes and dashboard is not None:
+    if bootstrap and dashboard is not None:
         raise click.UsageError("--dashboard has no effect with --bootstrap: start `twinsieve serve --dashboard`")
-    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
+    dashboard_from({"dashboard": dashboard})  # checked before the crawl
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} already has a state, of a site at another port: name a new folder")
     if not serve_only:
         import_module("twinsieve_crawler.running")  # fail here if Scrapy is missing
     pages = build_site()
     with ExitStack() as stack:
-        server = stack.enter_context(serve(pages, port=port))
+        server = stack.enter_context(serve(pages))
         if serve_only:
             click.echo(f"{len(pages)} pages at {server.url} until Ctrl-C", err=True)
             threading.Event().wait()
@@ -93,25 +76,19 @@ def demo_command(
         click.echo(f"Crawling {len(pages)} pages at {server.url}", err=True)
         echo_compile_notice()
         folder.mkdir(parents=True, exist_ok=True)
-        chosen = {
-            "TWINSIEVE_PROCESSES": processes,
-            "TWINSIEVE_DASHBOARD": dashboard,
-            "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,
-        }
-        settings = (
-            FAST | {"DOWNLOAD_DELAY": delay} | {name: value for name, value in chosen.items() if value is not None}
-        )
+        settings = FAST | {"DOWNLOAD_DELAY": delay} | ({} if dashboard is None else {"TWINSIEVE_DASHBOARD": dashboard})
         live = f"{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
         starts = f"{server.url},{live}"
-        crawl = ask_the_service if publishes else _crawl
-        answers = crawl(starts, folder, settings, broker)
+        answers = (
+            ask_the_service(starts, folder, settings, bootstrap) if bootstrap else _crawl(starts, folder, settings)
+        )
     right = _report(answers, pages, as_json=as_json)
     if keep:
         click.echo(f"State, verdicts.jsonl and other results are in {folder}", err=True)
     return answers.code or (ExitCode.DONE if right else ExitCode.FAILED)
 
 
-def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapping[str, Any]) -> Answers:
+def _crawl(starts: str, folder: Path, settings: Mapping[str, Any]) -> Answers:
     """Crawl from the URLs `starts`, separated by commas, and decide in this process."""
     from twinsieve_crawler.running import project_settings, run_site
     from twinsieve_crawler.watching import Stay, progress, verdict_lines

@@ -10,10 +10,9 @@ from typing import Any
 import click
 import msgspec
 
-from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
-from dedup_service.interfaces.cli.support.options import connection_from, topics_from
-from twinsieve_crawler.cli.crawl import exit_code, publishing
+from dedup_service.runtime.kafka.client.config import Connection
+from twinsieve_crawler.cli.crawl import exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +24,22 @@ class Answers:
     seconds: float
 
 
-def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], broker: Mapping[str, Any]) -> Answers:
+def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], bootstrap: str) -> Answers:
     """Create topics, start a service, crawl from `starts`, publish, and wait for a verdict on every page."""
-    from dedup_service.runtime.kafka.topics import Layout, create
+    from dedup_service.runtime.kafka.topics import Layout, Topics, create
     from twinsieve_crawler.demo.service import DemoService, verdicts_of
     from twinsieve_crawler.running import project_settings, run_site
 
-    broker = {**broker, "prefix": broker["prefix"] or f"demo-{uuid.uuid4().hex[:8]}."}
-    connection, topics = connection_from(broker), topics_from(broker)
-    results = create(connection, topics, Layout(partitions=4))
-    if not all(topic.created for topic in results):
-        raise ConfigurationError(f"topics with the prefix {broker['prefix']!r} already exist: give another --prefix")
+    connection, topics = Connection(bootstrap), Topics(f"demo-{uuid.uuid4().hex[:8]}.")
+    create(connection, topics, Layout(partitions=4))
     click.echo(f"Pages go to {topics.pages} at {connection.bootstrap}, verdicts come from {topics.verdicts}", err=True)
-    with DemoService.running(folder, topics.prefix, broker) as service:
-        outcome = run_site(project_settings({**settings, **publishing(broker)}), {"urls": starts})
+    with DemoService.running(folder, topics.prefix, bootstrap) as service:
+        outcome = run_site(
+            project_settings(
+                {**settings, "TWINSIEVE_KAFKA_BOOTSTRAP": bootstrap, "TWINSIEVE_KAFKA_PREFIX": topics.prefix}
+            ),
+            {"urls": starts},
+        )
         published = outcome.stats.get("twinsieve/published_count", 0)
         click.echo(f"{published} pages published in {outcome.seconds:.1f} s", err=True)
         ended = time.monotonic()

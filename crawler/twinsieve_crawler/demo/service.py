@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,10 @@ class DemoService:
 
     @classmethod
     @contextmanager
-    def running(cls, folder: Path, prefix: str, broker: Mapping[str, Any]) -> Iterator["DemoService"]:
-        """Run the service during the block. broker: its Kafka options, as parsed by the command line."""
-        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "serve", "--bootstrap", broker["bootstrap"]]
+    def running(cls, folder: Path, prefix: str, bootstrap: str) -> Iterator["DemoService"]:
+        """Run the service during the block."""
+        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "serve", "--bootstrap", bootstrap]
         command += ["--prefix", prefix, "--state", str(folder / "state")]
-        if broker["client_config"]:
-            command += ["--client-config", broker["client_config"]]
-        for option in broker["client_options"]:
-            command += ["--client-option", option]
         path = folder / "serve.log"
         with path.open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603 - our own command

@@ -82,11 +82,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def token_for(address: Address, configured: str | None, *, name: str = "--dashboard-token") -> Token | None:
+def token_for(address: Address, configured: str | None = None) -> Token | None:
     """Return the token of a dashboard at `address`, or None: only loopback needs no token.
 
-    configured: the token of an option or setting; without one, the environment variable counts. name: of that
-    option or setting, for messages. ConfigurationError if a token is needed, or if this one is no secret.
+    configured: the token of a setting; without one, the environment variable counts. ConfigurationError if a token is
+    needed, or if this one is no secret.
     """
     text = configured or os.environ.get(ENV_VARIABLE) or None
     if text is None:
@@ -94,8 +94,8 @@ def token_for(address: Address, configured: str | None, *, name: str = "--dashbo
             return None
         raise ConfigurationError(
             f"a dashboard at {address} can be reached from other machines, so it needs a token: "
-            f"make one with {GENERATE_COMMAND} and set {ENV_VARIABLE} (or {name}); or give a port without a host, "
-            "then only this machine can connect"
+            f"make one with {GENERATE_COMMAND} and set {ENV_VARIABLE}; or give a port without a host, then "
+            " only this machine can connect"
         )
     if len(text) < MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable():
         raise ConfigurationError(

@@ -119,7 +119,7 @@ class NearDuplicateDownloaderMiddleware:
         self._stats = CrawlStats(crawler, self._report_time)
         self._filter = SharedFilter.open(settings, observers) if settings.kafka is None else None
         self._workers = _start_workers(settings) if settings.kafka is None or settings.keep_page else None
-        self._worker_places = asyncio.Semaphore(settings.concurrency)
+        self._worker_places = asyncio.Semaphore(2 * settings.processes)
         self._server = self._serve_dashboard()
         crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
 
@@ -316,7 +316,7 @@ def _dashboard(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
             f"TWINSIEVE_DASHBOARD needs {error.name}, which is not installed: pip install 'twinsieve[dashboard]'"
         ) from error
     address = Address.parse(settings.dashboard)
-    token = token_for(address, settings.dashboard_token, name="TWINSIEVE_DASHBOARD_TOKEN")
+    token = token_for(address, settings.dashboard_token)
     return EmbeddedDashboard(address, token, "crawl")
 
 
@@ -324,7 +324,5 @@ def _start_workers(settings: NearDuplicateSettings) -> HtmlWorkers:
     return HtmlWorkers(
         settings.processes,
         settings.space,
-        timeout_s=settings.timeout_s,
-        memory_mb=settings.page_memory_mb,
         fingerprints=settings.kafka is None,
     )

@@ -1,15 +1,15 @@
 """The `TWINSIEVE_*` settings of a Scrapy project, read once and checked before the first request.
 
-docs/settings.md has every name, type, default and meaning. `TWINSIEVE_KAFKA_BOOTSTRAP` alone switches
-publishing on and the decisions in the crawl off: a service decides then. Values come from Python (`3`,
-`True`) and from command lines (`"3"`, `"True"`); both mean the same.
+`SETTINGS` has every name, type, default and meaning, and docs/settings.md is made from it.
+`TWINSIEVE_KAFKA_BOOTSTRAP` alone switches publishing on and the decisions in the crawl off: a service decides then.
+Values come from Python (`3`, `True`) and from command lines (`"3"`, `"True"`); both mean the same.
 
 Invariants: an invalid value or an unknown name stops the crawl at its start; no setting is ignored silently.
 Settings for verdicts in the crawl and settings for publishing exclude each other.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -21,11 +21,10 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.config import Connection, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
 from dedup_service.runtime.workers.cores import usable_cores
-from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -33,23 +32,47 @@ if TYPE_CHECKING:
 PREFIX = "TWINSIEVE_"
 BOOTSTRAP = "TWINSIEVE_KAFKA_BOOTSTRAP"
 
-NAMES = frozenset(
-    PREFIX + name
-    for name in (
-        "ENABLED", "ACTION", "ITEMS", "STATE", "SPACE", "IDF", "PROFILE",
-        "KEEP", "MAX_MEMORY", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S",
-        "DEADLINE_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "BASES", "DASHBOARD", "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP",
-        "KAFKA_PREFIX",
-        "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES", "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
-    )
-)  # fmt: skip
 
-DECIDED_BY_THE_SERVICE = (
-    "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SPACE",
-    "TWINSIEVE_IDF", "TWINSIEVE_PROFILE",
-    "TWINSIEVE_KEEP", "TWINSIEVE_MAX_MEMORY",
-    "TWINSIEVE_JOURNAL_DAYS", "TWINSIEVE_BASES", "TWINSIEVE_DEADLINE_S",
-)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of a project, without PREFIX, as docs/settings.md shows it.
+
+    shapes_verdicts: not beside publishing, since the service decides then.
+    """
+
+    name: str
+    values: str
+    default: str
+    meaning: str
+    shapes_verdicts: bool = False
+
+
+SETTINGS = (
+    Setting("ENABLED", "bool", "`True`", "`False` switches the add-on off"),
+    Setting("ACTION", "`pass`, `flag`, `drop`", '`"flag"`', "for a duplicate's [response](#responses-and-items)", True),
+    Setting("ITEMS", "`drop`, `annotate`", '`"drop"`', "for a duplicate's [items](#responses-and-items)", True),
+    Setting("STATE", "folder", "[see below](#state)", "where pages are remembered", True),
+    Setting("KEEP_PAGE", "bool", "`False`", "leave the extracted page in [the request](#extracted-page)"),
+    Setting("PROFILE", "name or file", "the state's rule", "[profile](profiles.md): `precise`, `words:3`", True),
+    Setting("SPACE", "name or file", '`"twinsieve"`', "[scheme](profiles.md#weighting-schemes) or space file", True),
+    Setting("IDF", "file", "that of the space", "table made by `twinsieve idf build`", True),
+    Setting("KEEP", "pages, age", "state's, or all", '`1000000`, `"90d"`: when pages [expire](files.md#expiry)', True),
+    Setting("BASES", "list, or with commas", "state's, or none", "states to begin with: [bases](bases.md)", True),
+    Setting("MAX_MEMORY", "size", "none", '`"8G"`: [limit on memory](files.md#limit-on-memory) (Linux)', True),
+    Setting("JOURNAL_DAYS", "days > 0", "all stay", "how long records of pages that were not kept stay", True),
+    Setting("DEADLINE_S", "seconds > 0", "none", "a page without verdict then [passes](scrapy.md#late-verdicts)", True),
+    Setting("PROCESSES", "int ≥ 1", "usable cores", "worker processes that extract and fingerprint"),
+    Setting("DASHBOARD", "`[HOST:]PORT`", "none", "[dashboard](dashboard.md) address; needs the extra `dashboard`"),
+    Setting("DASHBOARD_TOKEN", "text", "none", "[token](#dashboard-token) that opens the dashboard"),
+    Setting("KAFKA_BOOTSTRAP", "`host:port`, list or with commas", "none", "brokers; switches publishing on"),
+    Setting("KAFKA_PREFIX", "text", '`""`', "what topic names begin with, as in `twinsieve serve --prefix`"),
+    Setting("KAFKA_PROPERTIES", "file", "none", "[properties](service.md#tls-and-sasl) of a Kafka client: TLS, SASL"),
+    Setting("KAFKA_BUFFER_BYTES", "int ≥ 1", "32 MiB", "limit on unacknowledged pages; a larger page goes alone"),
+    Setting("KAFKA_BUFFER_PAGES", "int ≥ 1", "`2000`", "the same in pages"),
+    Setting("KAFKA_CLOSE_TIMEOUT_S", "seconds > 0", "`30`", "how long a closing crawl waits for acknowledgements"),
+)
+NAMES = frozenset(PREFIX + setting.name for setting in SETTINGS)
+DECIDED_BY_THE_SERVICE = tuple(PREFIX + setting.name for setting in SETTINGS if setting.shapes_verdicts)
 
 BUFFER_BYTES = 32 * 2**20
 """About 5,000 pages of text, or 500 of HTML: at 5 MB/s to a broker, six seconds of work."""
@@ -90,10 +113,9 @@ class NearDuplicateSettings:
     rule: what makes a match, or None for the rule of the state (in a new state, the default).
     keep: bounds of expiry, or None for those of the state (in a new state, all pages are kept).
     max_memory_bytes: limit on the memory of this process, or None.
-    processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
+    processes: worker processes; twice as many pages are handed to them at a time.
     bases: folders or addresses of states with which the state is begun.
     journal_days: days for which records of pages that were not kept stay in the state, or None for all.
-    timeout_s, page_memory_mb: limits on one page in a worker.
     deadline_s: how long a page waits for its verdict before it passes without, or None to wait for every verdict.
     keep_page: leave the extracted page in `request.meta`.
     kafka: where to publish pages for a service to decide, or None to decide in this process.
@@ -110,9 +132,6 @@ class NearDuplicateSettings:
     journal_days: float | None = None
     bases: tuple[str, ...] = ()
     processes: int = 1
-    concurrency: int = 2
-    timeout_s: float = PAGE_TIMEOUT_S
-    page_memory_mb: int = PAGE_MEMORY_MB
     deadline_s: float | None = None
     keep_page: bool = False
     kafka: KafkaSettings | None = None
@@ -124,7 +143,6 @@ class NearDuplicateSettings:
         """Read a project's settings; ConfigurationError names the setting, its value and what is allowed."""
         _check_names(name for name in settings if str(name).startswith(PREFIX))
         kafka = _kafka(settings)  # first: if settings exclude each other, that is the message to show
-        processes = _integer(settings, "TWINSIEVE_PROCESSES", usable_cores())
         return cls(
             action=_choice(settings, "TWINSIEVE_ACTION", Action, Action.FLAG),
             items=_choice(settings, "TWINSIEVE_ITEMS", ItemPolicy, ItemPolicy.DROP),
@@ -135,10 +153,7 @@ class NearDuplicateSettings:
             max_memory_bytes=_max_memory(settings),
             journal_days=_journal_days(settings),
             bases=tuple(map(str, settings.getlist("TWINSIEVE_BASES"))),
-            processes=processes,
-            concurrency=_integer(settings, "TWINSIEVE_CONCURRENCY", 2 * processes),
-            timeout_s=_seconds(settings, "TWINSIEVE_TIMEOUT_S", PAGE_TIMEOUT_S),
-            page_memory_mb=_integer(settings, "TWINSIEVE_PAGE_MEMORY_MB", PAGE_MEMORY_MB),
+            processes=_integer(settings, "TWINSIEVE_PROCESSES", usable_cores()),
             deadline_s=_deadline(settings),
             keep_page=_flag(settings, "TWINSIEVE_KEEP_PAGE"),
             kafka=kafka,
@@ -233,9 +248,10 @@ def _kafka(settings: "BaseSettings") -> KafkaSettings | None:
         _refuse_without_brokers(settings)
         return None
     _refuse_decisions(settings)
+    properties = settings.get("TWINSIEVE_KAFKA_PROPERTIES")
     addresses = ",".join(map(str, bootstrap)) if isinstance(bootstrap, list | tuple) else str(bootstrap)
     return KafkaSettings(
-        connection=Connection(addresses, _pairs(settings, "TWINSIEVE_KAFKA_CLIENT")),
+        connection=Connection(addresses, read_properties(Path(properties)) if properties else {}),
         prefix=str(settings.get("TWINSIEVE_KAFKA_PREFIX") or ""),
         buffer_bytes=_integer(settings, "TWINSIEVE_KAFKA_BUFFER_BYTES", BUFFER_BYTES),
         buffer_pages=_integer(settings, "TWINSIEVE_KAFKA_BUFFER_PAGES", BUFFER_PAGES),
@@ -303,23 +319,3 @@ def _flag(settings: "BaseSettings", name: str) -> bool:
         return bool(settings.getbool(name, False))
     except ValueError:
         raise ConfigurationError(f"{name} must be True or False, got {settings.get(name)!r}") from None
-
-
-def _pairs(settings: "BaseSettings", name: str) -> dict[str, str]:
-    """Return a setting of names and values: a dict, a list of `name=value`, or JSON of either.
-
-    The message of an error shows no value: one of them may be a password.
-    """
-    try:
-        value = settings.getdictorlist(name)
-    except ValueError:
-        raise ConfigurationError(f"{name} must be a dict or a list of name=value, and is neither") from None
-    if isinstance(value, Mapping):
-        return {str(key): str(entry) for key, entry in value.items()}
-    split = [str(entry).partition("=") for entry in value]
-    wrong = [key for key, equals, _ in split if not equals or not key.strip()]
-    if wrong:
-        raise ConfigurationError(
-            f"{name} must list name=value; one of its {len(split)} entries has no name or no value"
-        )
-    return {key.strip(): entry for key, _, entry in split}

@@ -225,7 +225,7 @@ def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id:
     if space_id not in {None, header.space_id}:
         raise ForeignStateError(
             f"the base {name} was made in space {header.space_id}, the pages would come in space {space_id}: "
-            "fingerprints of two spaces cannot be compared. Give the --space or --idf that the base was made with, or "
+            "fingerprints of two spaces cannot be compared. Give the --space that the base was made with, or "
             "filter its pages again"
         )
     records = 0 if manifest is None else manifest.sequence

@@ -196,7 +196,7 @@ class Explainer:
         here = self._fingerprinter().space_id
         if here == self._source.space_id:
             return True
-        note = f"features are of space {self._source.space_id}, here they would be of {here}: give its --space or --idf"
+        note = f"features are of space {self._source.space_id}, here they would be of {here}: give its --space"
         if note not in context.notes:
             context.notes.append(note)
         return False

@@ -46,7 +46,7 @@ def test_the_radius_of_a_smaller_mu_is_limited_by_the_index() -> None:
 
 
 def test_k_replaces_every_radius() -> None:
-    """`--k 3` leaves no other radius in the rule."""
+    """A radius leaves no other radius in the rule."""
     rule = rule_for("both", k=3)
     assert {near.body for near in rule.conditions} == {3}
     assert {near.words for near in rule.conditions} <= {None, 3}

@@ -31,7 +31,7 @@ class Demo:
 
     def __init__(self, folder: Path, port: int = 0, delay_s: float = 0) -> None:
         self._log = folder / "demo.log"
-        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "demo", "--processes", "1"]
+        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "demo"]
         command += ["--dashboard", str(port), "--delay", str(delay_s)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=clean_environment())

@@ -65,7 +65,7 @@ def start(guarded: Cluster, own: Topics, tmp_path: Path) -> Iterator[Callable[[]
     file = tmp_path / "client.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in guarded.client_options.items()))
     where = ("--bootstrap", guarded.bootstrap, "--prefix", own.prefix, "--group", GROUP)
-    files = ("--client-config", file, "--state", tmp_path / "state")
+    files = ("--properties", file, "--state", tmp_path / "state")
     started: list[Serving] = []
 
     def begin() -> Serving:

@@ -58,7 +58,7 @@ def where(guarded: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[s
     """The options of a command that the user runs."""
     file = tmp_path_factory.mktemp("user") / "client.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in guarded.client_options.items()))
-    return "--bootstrap", guarded.bootstrap, "--client-config", str(file)
+    return "--bootstrap", guarded.bootstrap, "--properties", str(file)
 
 
 @pytest.fixture
@@ -123,10 +123,10 @@ OPERATION = [
     ("correct", URLS[1], "--not-duplicate-of", URLS[2]),
     ("corrections",),
     ("why", URLS[1]),
-    ("replay", "--quiet"),
-    ("replay", "--quiet", "--from", "pages"),
+    ("replay"),
+    ("replay", "--from", "pages"),
 ]
-PROBES = [("retract", URLS[0]), ("policy", "show"), ("replay", "--quiet", "--from", "pages")]
+PROBES = [("retract", URLS[0]), ("policy", "show"), ("replay", "--from", "pages")]
 """Together they need what all of the above need, and a refused one ends in a second."""
 
 
@@ -144,7 +144,7 @@ def test_replay_into_another_set(lists: AccessLists, served: Topics, call: Call)
     new = Topics(f"{served.prefix}new.")
     create(lists.admin, new, Layout(partitions=1))
     with allowed(lists, granted_to("operator", served.prefix) | granted_to("replayer", served.prefix)):
-        assert call(served, "replay", "--quiet", "--from", "pages", "--to-prefix", new.prefix)[0] == 0
+        assert call(served, "replay", "--from", "pages", "--to-prefix", new.prefix)[0] == 0
     assert count_of(lists.admin, new.verdicts) == len(URLS)
 
 

@@ -112,14 +112,14 @@ def test_a_wrong_password_is_an_error_before_the_first_request(
     """The message mentions the password without showing it; the right one from a file works."""
     cluster, topics = own_cluster(sasl=True), Topics()
     create(Connection(cluster.bootstrap, cluster.client_options), topics, Layout(partitions=2))
-    right = tmp_path / "client.properties"
-    right.write_text("".join(f"{name}={value}\n" for name, value in cluster.client_options.items()))
-    at = ("--bootstrap", cluster.bootstrap, "--client-config", right)
+    right, wrong = tmp_path / "client.properties", tmp_path / "wrong.properties"
+    for file, more in ((right, {}), (wrong, {"sasl_plain_password": "secretive"})):
+        file.write_text("".join(f"{name}={value}\n" for name, value in (cluster.client_options | more).items()))
+    at = (*FAST, "--bootstrap", cluster.bootstrap, "--properties")
     with serve(PAGES) as server:
-        wrong = ("--client-option", "sasl_plain_password=secretive")
-        refused = run("crawl", server.url, *FAST, *at, *wrong, cwd=tmp_path)
+        refused = run("crawl", server.url, *at, wrong, cwd=tmp_path)
         visits = server.visits.total()
-        done = run("crawl", server.url, *FAST, *at, "--depth", 1, "--json", cwd=tmp_path)
+        done = run("crawl", server.url, *at, right, "--depth", 1, "--json", cwd=tmp_path)
     assert (refused.returncode != 0, visits) == (True, 0)
     assert "password" in refused.stderr.splitlines()[-1]
     assert "secretive" not in refused.stderr

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 def test_the_verdicts_of_a_service_agree_with_the_truth(tmp_path: Path, broker: Broker) -> None:
     """Every page has one verdict, no copy is missed, no other page is called one; --keep stores the verdicts."""
     kept = tmp_path / "kept"
-    done = run("demo", "--bootstrap", broker.bootstrap, "--json", "--processes", 1, "--keep", kept, cwd=tmp_path)
+    done = run("demo", "--bootstrap", broker.bootstrap, "--json", "--keep", kept, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["agrees"]

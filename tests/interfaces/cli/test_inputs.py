@@ -384,8 +384,8 @@ def test_a_packed_output_without_lines_is_a_packed_file(
 @pytest.mark.parametrize(
     "command",
     [
-        ["pairs", "pages.jsonl", "pairs.jsonl", "-o", "nowhere/o.jsonl", "--errors", "earlier.jsonl"],
-        ["idf", "build", "pages.jsonl", "-o", "nowhere/o.tsv", "--errors", "earlier.jsonl"],
+        ["pairs", "pages.jsonl", "pairs.jsonl", "-o", "nowhere/o.jsonl"],
+        ["idf", "build", "pages.jsonl", "-o", "nowhere/o.tsv"],
         ["groups", "--state", "state", "-o", "nowhere/o.jsonl"],
         ["corrections", "--state", "state", "--export", "earlier.jsonl", "--pages", "nowhere/o.jsonl"],
         ["backfill", "pages.jsonl", "--bootstrap", "localhost:1", "--errors", "nowhere/o.jsonl"],

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.interfaces.cli.commands.filter import filter_command
-from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.readers import Extract, Record
 from dedup_service.runtime.readers.jsonlines import SMALL_BYTES, JsonLine
@@ -405,12 +403,8 @@ def test_one_process_is_a_worker_with_a_limit_of_time() -> None:
 
 def test_every_way_to_prepare_pages_has_the_same_limits() -> None:
     """One constant is the default of all: 20 s, and 1 GiB."""
-    settings = {field: ServiceSettings.__dataclass_fields__[field].default for field in ("page_timeout_s",)}
-    options = {option.name: option.default for option in filter_command.params}
-    assert PAGE_TIMEOUT_S == 20
-    assert settings["page_timeout_s"] == options["page_timeout_s"] == NearDuplicateSettings().timeout_s == 20
-    assert ServiceSettings.__dataclass_fields__["page_memory_mb"].default == options["page_memory_mb"] == 1024
+    assert (PAGE_TIMEOUT_S, PAGE_MEMORY_MB) == (20, 1024)
+    assert ServiceSettings.__dataclass_fields__["page_timeout_s"].default == PAGE_TIMEOUT_S
     for way in (Preparer, HtmlWorkers):
         defaults = {name: entry.default for name, entry in inspect.signature(way).parameters.items()}
         assert (defaults["timeout_s"], defaults["memory_mb"]) == (PAGE_TIMEOUT_S, PAGE_MEMORY_MB)
-    assert NearDuplicateSettings().page_memory_mb == PAGE_MEMORY_MB

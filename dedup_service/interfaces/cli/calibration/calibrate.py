@@ -20,7 +20,7 @@ from dedup_service.interfaces.cli.calibration.measured_pairs import RULE, PairMe
 from dedup_service.interfaces.cli.calibration.report import as_dict, not_reached, profile_heading, show
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import SPACE, WORKERS, preparer_from, space_from, with_options
+from dedup_service.interfaces.cli.support.options import SPACE, preparer_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
@@ -73,8 +73,7 @@ class NotReachedError(TwinsieveError):
     help="Write the report, the profile and the plots to this folder.",
 )
 @click.option("--no-plots", is_flag=True, help="Draw no plots, which need the extra `plots`.")
-@with_options(*SPACE)
-@with_options(*WORKERS)
+@with_options(SPACE)
 def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
     """Choose the thresholds with the highest recall that reach a precision on labelled pairs.
 

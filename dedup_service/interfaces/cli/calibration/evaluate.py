@@ -22,7 +22,6 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     PROFILE,
     SPACE,
-    WORKERS,
     preparer_from,
     rule_from,
     space_from,
@@ -46,8 +45,7 @@ FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPD
     help="Score one half of TRUTH, split by group: choose on 0, report on 1. [default: all]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-@with_options(PROFILE, *SPACE)
-@with_options(*WORKERS)
+@with_options(PROFILE, SPACE)
 def evaluate_command(pages: str, truth: Path, half: int | None, *, as_json: bool, **options: Any) -> int:
     """Measure how many verdicts on PAGES agree with TRUTH.
 

@@ -2,7 +2,7 @@
 
 How: a first pass over the pages finds the pairs and keeps no texts; a second one reads the texts of those
 pairs.
-Invariant: the pairs depend only on the pages, the profile, the seed and --sample, so a run that was left
+Invariant: the pairs depend only on the pages, the profile and --sample, so a run that was left
 continues with the next pair.
 """
 
@@ -26,7 +26,6 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     PROFILE,
     SPACE,
-    WORKERS,
     preparer_from,
     space_from,
     with_options,
@@ -39,6 +38,9 @@ from dedup_service.runtime.resources import build_fingerprinter, profile_named
 from dedup_service.runtime.workers.preparation import BadRecord
 
 LABELS = {"d": "dup", "n": "not", "g": "grey"}
+SEED = 7
+"""Orders pairs that are equally informative."""
+
 KEYS = "d duplicate, n not, g grey (in between), s skip, u undo, q quit"
 
 
@@ -64,22 +66,13 @@ class Question:
     "--max-pairs", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Number of pairs to choose."
 )
 @click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(0),
-    default=7,
-    show_default=True,
-    help="Random seed; orders pairs that are equally informative.",
-)
-@click.option(
     "--sample",
     type=click.Choice(["uncertain", "random"]),
     default="uncertain",
     show_default=True,
     help="Choose pairs near the thresholds of the profile, to calibrate on, or random pairs, to report on.",
 )
-@with_options(PROFILE, *SPACE)
-@with_options(*WORKERS)
+@with_options(PROFILE, SPACE)
 def label_command(pages: str, **options: Any) -> int:
     """Show pairs of pages side by side, and store your labels.
 
@@ -122,9 +115,7 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
                 seen[prepared.page.id] = record.number
                 candidates.add(prepared)
     ids, numbers = list(seen), list(seen.values())
-    found = informative_pairs(
-        candidates.pairs, candidates.groups, options["max_pairs"], options["seed"], at_random=random
-    )
+    found = informative_pairs(candidates.pairs, candidates.groups, options["max_pairs"], SEED, at_random=random)
     return [Question((numbers[pair.a], numbers[pair.b]), (ids[pair.a], ids[pair.b])) for pair in found]
 
 

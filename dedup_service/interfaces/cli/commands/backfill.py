@@ -18,8 +18,8 @@ from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     COLUMNS,
+    PROCESSES,
     SPACE,
-    WORKERS,
     connection_from,
     preparer_from,
     space_from,
@@ -90,7 +90,7 @@ class _Counts:
 )
 @click.option("--rate", metavar="PAGES", type=click.FloatRange(0, min_open=True), help="Pages a second at most.")
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
-@with_options(*SPACE, *WORKERS)
+@with_options(SPACE, PROCESSES)
 @click.option(
     "--url-prefix",
     metavar="TEXT",

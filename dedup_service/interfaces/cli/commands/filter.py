@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import click
 
-from dedup_service.core.verdict import Action, Verdict, VerdictKind
+from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
@@ -20,9 +20,9 @@ from dedup_service.interfaces.cli.support.options import (
     COLUMNS,
     KEEP,
     MAX_MEMORY,
+    PROCESSES,
     PROFILE,
     SPACE,
-    WORKERS,
     parse_duration_ms,
     preparer_from,
     rule_from,
@@ -60,11 +60,8 @@ _NOT_ASKED = frozenset(
         "as_json",
         "quiet",
         "processes",
-        "page_timeout_s",
-        "page_memory_mb",
         "max_memory",
         "dashboard",
-        "dashboard_token",
     }
 )
 """Options that change nothing of what is written: another run may go on with others."""
@@ -184,15 +181,11 @@ class Outputs:
     show_default=True,
     help="With --state: how long records of pages that were not kept stay (30d, 12h); kept pages stay.",
 )
+@with_options(BASES, PROFILE, KEEP, MAX_MEMORY, SPACE)
 @click.option(
-    "--action",
-    type=click.Choice([action.value for action in Action]),
-    default=Action.FLAG.value,
-    show_default=True,
-    help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
+    "--idf", metavar="FILE", help="IDF table, as written by `twinsieve idf build`, instead of that of --space."
 )
-@with_options(BASES, PROFILE, KEEP, MAX_MEMORY, *SPACE)
-@with_options(*WORKERS)
+@with_options(PROCESSES)
 @click.option(
     "--url-prefix",
     metavar="TEXT",
@@ -202,7 +195,7 @@ class Outputs:
 )
 @with_options(COLUMNS)
 @click.option("--from-start", is_flag=True, help="Read all inputs again after an interruption.")
-@with_options(*DASHBOARD)
+@with_options(DASHBOARD)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
 def filter_command(sources: tuple[str, ...], **options: Any) -> int:
@@ -230,7 +223,7 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
     summary = Summary()
     with Interrupt() as interrupt:
         space_id = _run(names, options, summary, interrupt)
-    details = {"action": options["action"], "space": space_id, "seconds": round(time.monotonic() - started, 3)}
+    details = {"space": space_id, "seconds": round(time.monotonic() - started, 3)}
     if options["as_json"]:
         summary.print_json(**details, interrupted=interrupt.code is not None)
     elif not options["quiet"]:

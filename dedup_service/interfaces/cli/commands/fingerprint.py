@@ -30,7 +30,7 @@ URL = "text:"
 )
 @click.option("--title", metavar="TEXT", default="", help="Title of every text. [default: none]")
 @click.option("--explain", is_flag=True, help="Add the features of the channel `words` with the largest weights.")
-@with_options(*SPACE)
+@with_options(SPACE)
 def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **options: Any) -> None:
     """Print the fingerprints of texts.
 
@@ -40,7 +40,7 @@ def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **option
     """
     if not texts and not files:
         raise click.UsageError("no text is given: give a TEXT, or --file FILE")
-    fingerprinter = build_fingerprinter(space_of(options["space"], options["idf"]))
+    fingerprinter = build_fingerprinter(space_of(options["space"]))
     for text in (*texts, *_read(files)):
         page = Page(url=URL, canonical_url=URL, id=URL, title=options["title"], text=text)
         values = _values(fingerprinter, page, explain=options["explain"])

@@ -7,9 +7,8 @@ import msgspec
 
 from dedup_service.core.groups import CanonicalPolicy, grouped, policy_of_log
 from dedup_service.core.groups.canonical import host_of
-from dedup_service.core.groups.grouping import MAX_MEMBERS
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.group_outputs import FORMATS, open_groups
+from dedup_service.interfaces.cli.support.group_outputs import open_groups
 from dedup_service.interfaces.cli.support.options import (
     SERVED_BASES,
     TARGET,
@@ -33,12 +32,12 @@ class _StoppedError(Exception):
 
 @click.command("groups", epilog=EPILOG)
 @with_options(*TARGET, SERVED_BASES)
-@click.option("--output", "-o", metavar="FILE|-", default="-", help="Where to write. [default: -, standard output]")
 @click.option(
-    "--format",
-    "kind",
-    type=click.Choice(FORMATS),
-    help="One line of JSON or one row a group. [default: by the extension of --output, else jsonl]",
+    "--output",
+    "-o",
+    metavar="FILE|-",
+    default="-",
+    help="Write one line of JSON for each group, or one row to a file .parquet. [default: -, standard output]",
 )
 @click.option(
     "--canonical",
@@ -55,15 +54,6 @@ class _StoppedError(Exception):
     help="Only groups of at least so many URLs; 2: those with a copy; 0: also those that were retracted as a whole.",
 )
 @click.option("--host", metavar="HOST", help="Only groups that have a page on this host, or on one below it.")
-@click.option(
-    "--max-members",
-    metavar="N",
-    type=click.IntRange(1),
-    default=MAX_MEMBERS,
-    show_default=True,
-    help="List so many members of a group; later ones are counted.",
-)
-@click.option("--quiet", "-q", is_flag=True, help="Print no summary on stderr.")
 def groups_command(**options: Any) -> int:
     """List the pages of a state folder or of a service's log in groups: each kept page with its copies.
 
@@ -90,8 +80,7 @@ def groups_command(**options: Any) -> int:
             counts = _write(spool, options, policy or policy_of_log(spool.policy), host, interrupt)
         except _StoppedError:
             return interrupt.code or ExitCode.INTERRUPTED
-    if not options["quiet"]:
-        click.echo(msgspec.json.encode(counts | facts).decode(), err=True)
+    click.echo(msgspec.json.encode(counts | facts).decode(), err=True)
     return ExitCode.DONE
 
 
@@ -111,11 +100,9 @@ def _write(
     spool: GroupSpool, options: dict[str, Any], policy: CanonicalPolicy, host: str | None, interrupt: Interrupt
 ) -> dict[str, int]:
     """Write the groups; return how many, and how many pages of the log are in none that is written."""
-    groups = grouped(
-        spool.members(), policy, min_size=options["min_size"], host=host, max_members=options["max_members"]
-    )
+    groups = grouped(spool.members(), policy, min_size=options["min_size"], host=host)
     counts = {"groups": 0, "members": 0, "omitted": 0}
-    with open_groups(options["output"], options["kind"]) as output:
+    with open_groups(options["output"]) as output:
         for group in groups:
             output.write(group_values(group, policy))
             counts["groups"] += 1

@@ -9,7 +9,7 @@ import click
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.idf import build_idf
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import SPACE, WORKERS, preparer_from, space_from, with_options
+from dedup_service.interfaces.cli.support.options import SPACE, preparer_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputError, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.resources import build_fingerprinter
@@ -37,19 +37,18 @@ def idf_group() -> None:
     show_default=True,
     help="Leave out words that occur in fewer pages.",
 )
-@click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
-@with_options(*SPACE, *WORKERS)
-def build_command(pages: str, output: str, min_pages: int, errors: str | None, **options: Any) -> int:
+@with_options(SPACE)
+def build_command(pages: str, output: str, min_pages: int, **options: Any) -> int:
     """Build an IDF table from PAGES: for each word w, ln(pages / pages with w).
 
     PAGES is a file or folder, as `filter` reads it. The words are those of the chosen scheme. Use the table
-    with `--idf` of other commands; fingerprints with another table belong to another space.
+    with `filter --idf`, or as `idf` in a space file; fingerprints with another table belong to another space.
     """
-    check_distinct(**{"PAGES": pages, "--output": output, "--errors": errors})
-    check_writable(**{"--output": output, "--errors": errors})
+    check_distinct(**{"PAGES": pages, "--output": output})
+    check_writable(**{"--output": output})
     space = space_from(options)
     fingerprinter = build_fingerprinter(space)
-    bad = BadRecords("standard input" if pages == "-" else pages, errors)
+    bad = BadRecords("standard input" if pages == "-" else pages, None)
     try:
         with preparer_from(options, space) as preparer:
             read = iter_prepared(pages, preparer, bad)

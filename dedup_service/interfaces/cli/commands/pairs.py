@@ -23,7 +23,6 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     PROFILE,
     SPACE,
-    WORKERS,
     preparer_from,
     rule_from,
     space_from,
@@ -98,9 +97,7 @@ class NoNames:
     default="-",
     help="Write one line of JSON for each pair. [default: -, standard output]",
 )
-@click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record or pair.")
-@with_options(PROFILE, *SPACE)
-@with_options(*WORKERS)
+@with_options(PROFILE, SPACE)
 def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     """Compare given pairs of pages.
 
@@ -110,13 +107,13 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     Each pair gets the verdict on b as if it followed a in an empty index, with both distances (in bits) and
     a score from 0 to 1. The pages that PAIRS names are held in memory, without their texts.
     """
-    check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"], "--errors": options["errors"]})
-    check_writable(**{"--output": options["output"], "--errors": options["errors"]})
+    check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"]})
+    check_writable(**{"--output": options["output"]})
     space = space_from(options)
     rule = rule_from(options) or rule_for()
     decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())
     with Interrupt() as interrupt, ExitStack() as stack:
-        bad = BadRecords(f"{pages}, {pairs}", options["errors"])
+        bad = BadRecords(f"{pages}, {pairs}", None)
         stack.callback(bad.close)
         read = InputOptions(wait=interrupt.wait)
         rows = list(_read_pairs(pairs, bad, read))

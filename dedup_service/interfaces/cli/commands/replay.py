@@ -15,10 +15,10 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
+    PROCESSES,
     PROFILE,
     SERVED_BASES,
     SPACE,
-    WORKERS,
     bases_from,
     connection_from,
     preparer_from,
@@ -71,14 +71,13 @@ MAX_BYTES = 32 << 20
     type=click.Choice([action.value for action in Action]),
     help="What happens to duplicates. [default: that of the log]",
 )
-@with_options(*SPACE)
-@with_options(*WORKERS)
-@click.option("--quiet", "-q", is_flag=True, help="Print no summary on stderr.")
+@with_options(SPACE)
+@with_options(PROCESSES)
 def replay_command(**options: Any) -> int:
     """Replay the log of a service, from its beginning to its present end.
 
     Without options, the verdicts are those that were given. Another rule or action needs only the log.
-    Another space (--space, --idf) needs `--from pages`; pages that have expired from that topic are
+    Another space (--space) needs `--from pages`; pages that have expired from that topic are
     left out and counted (exit code 3). Retractions and corrections apply at their places in the log. The
     log is only read, and services continue. A log that goes on from bases needs them all (--base), as they were;
     new topics have them, too.
@@ -90,9 +89,8 @@ def replay_command(**options: Any) -> int:
     _check(options)
     with Interrupt() as interrupt, ExitStack() as stack:
         records, replica, left_out = _run(options, stack, interrupt)
-    if not options["quiet"]:
-        counts = {**replica.counts, "unreadable": left_out.unreadable, "missing": left_out.missing}
-        click.echo(msgspec.json.encode({"records": records, **counts}).decode(), err=True)
+    counts = {**replica.counts, "unreadable": left_out.unreadable, "missing": left_out.missing}
+    click.echo(msgspec.json.encode({"records": records, **counts}).decode(), err=True)
     if left_out.unreadable:
         click.echo(f"twinsieve: {left_out.unreadable} messages of the log are not records and were left out", err=True)
     if left_out.first is not None:
@@ -108,22 +106,8 @@ def _check(options: dict[str, Any]) -> None:
         raise click.UsageError("--to-prefix names the topics that are read: give another prefix")
     if options["group"] is not None and options["to_prefix"] is None:
         raise click.UsageError("--group is of a service that runs on new topics: add --to-prefix")
-    context = click.get_current_context()
-    space = {name for option in SPACE for name in _parameter_names(option)}
-    given = sorted(
-        name for name in space if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    )
-    if options["source"] == LOG and given:
-        raise click.UsageError(f"another space ({', '.join(given)}) has other fingerprints: add --from pages")
-
-
-def _parameter_names(option: Any) -> Iterator[str]:
-    """Return the parameter names of a shared option; click attaches them to the decorated function."""
-
-    def carrier() -> None:
-        """Do nothing."""
-
-    yield from (str(parameter.name) for parameter in option(carrier).__click_params__)
+    if options["source"] == LOG and options["space"] is not None:
+        raise click.UsageError("another space has other fingerprints: add --from pages to --space")
 
 
 def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tuple[int, Replica, LeftOut]":

@@ -23,7 +23,7 @@ from dedup_service.interfaces.cli.support.options import (
     OUTPUTS,
     PROFILE,
     SERVED_BASES,
-    SERVICE_WORKERS,
+    SERVICE_PROCESSES,
     SPACE,
     bases_from,
     connection_from,
@@ -53,14 +53,6 @@ STEPS = {
     CANONICAL: frozenset({CANONICAL}),
 }
 DEFAULTS = {name: field.default for name, field in ServiceSettings.__dataclass_fields__.items()}
-
-
-def _seconds(name: str, text: str, *, min_s: float) -> Any:
-    """Return an option in seconds, with the default of ServiceSettings."""
-    default = DEFAULTS[name]
-    option = "--" + name.replace("_", "-")
-    seconds = click.FloatRange(min_s)
-    return click.option(option, metavar="SECONDS", type=seconds, default=default, show_default=True, help=text)
 
 
 WORK = (
@@ -119,7 +111,7 @@ WORK = (
     ),
 )
 BOUNDS = (
-    *SERVICE_WORKERS,
+    SERVICE_PROCESSES,
     click.option(
         "--max-rejected-share",
         type=click.FloatRange(0, 1, min_open=True),
@@ -128,20 +120,13 @@ BOUNDS = (
         metavar="SHARE",
         help="Stop if a larger share of the recent records is rejected as dead letters; 1 never stops.",
     ),
-    _seconds("start_s", "Time to wait for brokers at startup, before exit code 4; later there is no limit.", min_s=0),
-    _seconds("drain_s", "Time to finish the pages in flight after SIGTERM or Ctrl-C.", min_s=0),
-    _seconds(
-        "transaction_timeout_s", "Time after which the broker aborts the transaction of a frozen process.", min_s=1
-    ),
-    _seconds("session_timeout_s", "Time after which the partitions of a missing process go to another.", min_s=0.5),
-    _seconds("stall_s", "Time without a finished page, while pages wait, after which /readyz answers 503.", min_s=1),
     click.option(
-        "--snapshot-every",
-        type=click.IntRange(1),
-        default=DEFAULTS["snapshot_every"],
+        "--drain-s",
+        metavar="SECONDS",
+        type=click.FloatRange(0),
+        default=DEFAULTS["drain_s"],
         show_default=True,
-        metavar="RECORDS",
-        help="Minimum number of log records between two snapshots.",
+        help="Time to finish the pages in flight after SIGTERM or Ctrl-C.",
     ),
 )
 HTTP = (
@@ -151,12 +136,12 @@ HTTP = (
         help="Serve /livez, /readyz and /metrics, and the dashboard on loopback or with a token. "
         "[default: none; default host: loopback]",
     ),
-    *DASHBOARD,
+    DASHBOARD,
 )
 
 
 @click.command("serve", epilog=EPILOG)
-@with_options(*BROKER, *WORK, PROFILE, KEEP, SERVED_BASES, MAX_MEMORY, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
+@with_options(*BROKER, *WORK, PROFILE, KEEP, SERVED_BASES, MAX_MEMORY, SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 
@@ -208,15 +193,8 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         action=None if options["action"] is None else Action(options["action"]),
         keep=options["keep"],
         processes=options["processes"],
-        page_timeout_s=options["page_timeout_s"],
-        page_memory_mb=options["page_memory_mb"],
         rejection_limit=RejectionLimit(share=options["max_rejected_share"]),
-        start_s=options["start_s"],
         drain_s=options["drain_s"],
-        transaction_timeout_s=options["transaction_timeout_s"],
-        session_timeout_s=options["session_timeout_s"],
-        stall_s=options["stall_s"],
-        snapshot_every=options["snapshot_every"],
         max_memory_bytes=options["max_memory"],
         outputs=OutputMode(options["outputs"]),
         shard=_shard_of(options),
@@ -247,7 +225,7 @@ def _addresses(options: dict[str, Any]) -> "Addresses | None":
     from dedup_service.interfaces.http.service import Addresses
 
     http = None if options["http"] is None else Address.parse(options["http"])
-    token = options["dashboard_token"] or os.environ.get(ENV_VARIABLE)
+    token = os.environ.get(ENV_VARIABLE)
     if options["dashboard"] is not None:
         dashboard = Address.parse(options["dashboard"])
         return Addresses(http, dashboard, token_for(dashboard, token), carried=False)

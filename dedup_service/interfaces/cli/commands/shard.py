@@ -19,8 +19,7 @@ def shard_group() -> None:
 @click.argument("sources", metavar="FROM...", nargs=-1, required=True)
 @click.option("--shard", "number", metavar="I/S", required=True, help="Which shard to make, counted from 1, as in 6/8.")
 @click.option("--state", "folder", metavar="NEW", required=True, help="Folder of the new shard: empty, or missing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
-def copy_command(sources: tuple[str, ...], number: str, folder: str, *, as_json: bool) -> None:
+def copy_command(sources: tuple[str, ...], number: str, folder: str) -> None:
     """Make the state folder NEW of shard I/S from the last snapshots of shards that have its slots.
 
     FROM is the --state of a shard, or the address of a copy, as in s3://bucket/prefix, which needs the extra `s3`. The
@@ -28,16 +27,12 @@ def copy_command(sources: tuple[str, ...], number: str, folder: str, *, as_json:
     merged if all of them were stopped at the same message of the log. The copy has the slots of I/S alone. It takes the
     memory of that shard, and an address is downloaded into NEW first. `serve --steps shard --shard I/S --state NEW`
     goes on from it. A copy that was interrupted leaves nothing that would be used: run it again.
+
+    Prints one line of JSON.
     """
     from dedup_service.runtime.kafka.shards.copying import copy_shard
 
     shard = ShardNumber.parse(number)
     with stages_progress() as report:
         copied = copy_shard(shard, Path(folder), sources, report)
-    if as_json:
-        click.echo(msgspec.json.encode(copied).decode())
-    else:
-        click.echo(
-            f"{folder}: shard {copied.shard} of log {copied.log} at message {copied.offset}, {copied.entries:,} "
-            f"entries, {copied.names:,} names, {copied.size_bytes:,} bytes, {copied.seconds:.1f} s"
-        )
+    click.echo(msgspec.json.encode(copied).decode())

@@ -42,8 +42,7 @@ def info_command(folder: str, *, as_json: bool) -> None:
 
 @state_group.command("compact", epilog=EPILOG)
 @click.argument("folder", metavar="DIR")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
-def compact_command(folder: str, *, as_json: bool) -> None:
+def compact_command(folder: str) -> None:
     """Give back disk space of pages that left the index.
 
     DIR is the state folder of `filter` or `crawl`, or of a process of `serve`, and nothing else may have it open. Rows
@@ -62,10 +61,7 @@ def compact_command(folder: str, *, as_json: bool) -> None:
         else:
             compact_state(folder, report)
     after = _disk_bytes(folder)
-    if as_json:
-        click.echo(msgspec.json.encode({"before_bytes": before, "after_bytes": after}).decode())
-    else:
-        click.echo(f"{folder}: {before:,} bytes before, {after:,} after")
+    click.echo(f"{folder}: {before:,} bytes before, {after:,} after")
 
 
 def _disk_bytes(folder: str) -> int:

@@ -48,28 +48,12 @@ def topics_group() -> None:
     help="Replicas of each partition. [default: 3, or the number of brokers if that is smaller]",
 )
 @click.option(
-    "--pages-retention",
+    "--retention",
     metavar="TIME",
     callback=parse_duration_ms,
     default="7d",
     show_default=True,
-    help="Retention of `pages`.",
-)
-@click.option(
-    "--output-retention",
-    metavar="TIME",
-    callback=parse_duration_ms,
-    default="7d",
-    show_default=True,
-    help="Retention of `pages.unique`, `pages.duplicate` and `verdicts`.",
-)
-@click.option(
-    "--dlq-retention",
-    metavar="TIME",
-    callback=parse_duration_ms,
-    default="30d",
-    show_default=True,
-    help="Retention of `pages.dlq`, the dead letters.",
+    help="Retention of `pages`, `pages.unique`, `pages.duplicate`, `verdicts` and `candidates`.",
 )
 @click.option(
     "--max-page-bytes",
@@ -86,25 +70,14 @@ def topics_group() -> None:
     help="Also create the topics for shards, V of them at most, and let an empty log begin with so many slots. "
     "[default: no shards; a log has 8 slots]",
 )
-@click.option(
-    "--candidates-retention",
-    metavar="TIME",
-    callback=parse_duration_ms,
-    default="7d",
-    show_default=True,
-    help="Retention of `candidates`: how long a resolver may be away.",
-)
 @OUTPUTS
 @_JSON
 def create_command(
     partitions: int,
     replication: int | None,
-    pages_retention: int,
-    output_retention: int,
-    dlq_retention: int,
+    retention: int,
     max_page_bytes: int,
     slots: str | None,
-    candidates_retention: int,
     outputs: str,
     *,
     as_json: bool,
@@ -123,13 +96,10 @@ def create_command(
     layout = Layout(
         partitions=partitions,
         replication=replication,
-        pages_retention_ms=pages_retention,
-        output_retention_ms=output_retention,
-        dlq_retention_ms=dlq_retention,
+        retention_ms=retention,
         max_page_bytes=max_page_bytes,
         outputs=OutputMode(outputs),
         slots=None if slots is None else int(slots),
-        candidates_retention_ms=candidates_retention,
     )
     connection, topics = connection_from(broker), topics_from(broker)
     results = create(connection, topics, layout)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--page", "files", metavar="FILE", multiple=True, help="Input with the texts, as `filter` reads it; repeatable."
 )
-@with_options(*SPACE)
+@with_options(SPACE)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON, as /api/why does.")
 def why_command(url: str, **options: Any) -> int:
     """Explain the verdict on the page at URL.

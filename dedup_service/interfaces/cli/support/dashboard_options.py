@@ -1,4 +1,4 @@
-"""The options `--dashboard` and `--dashboard-token`, and the dashboard that they describe.
+"""The option `--dashboard`, and the dashboard that it describes.
 
 The HTTP libraries are an optional extra, so they are imported only if a dashboard is requested.
 """
@@ -13,37 +13,26 @@ if TYPE_CHECKING:
     from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
     from dedup_service.interfaces.http.server import Address
 
-DASHBOARD = (
-    click.option(
-        "--dashboard",
-        metavar="[HOST:]PORT",
-        help="Serve a live dashboard over HTTP during the run. [default: none; default host: loopback]",
-    ),
-    click.option(
-        "--dashboard-token",
-        metavar="TOKEN",
-        help="Secret that opens the dashboard; required on any address but loopback. "
-        "[default: $TWINSIEVE_DASHBOARD_TOKEN]",
-    ),
+DASHBOARD = click.option(
+    "--dashboard",
+    metavar="[HOST:]PORT",
+    help="Serve a live dashboard over HTTP during the run; on any address but loopback, $TWINSIEVE_DASHBOARD_TOKEN has "
+    "the secret that opens it. [default: none; default host: loopback]",
 )
-"""For `with_options`."""
 
 
 def dashboard_from(options: Mapping[str, Any]) -> "tuple[Address, Token | None] | None":
     """Return the dashboard's address and its token, or None if no dashboard is requested.
 
-    Raises UsageError for a token without an address; ConfigurationError if the address is invalid or needs
-    a token.
+    Raises ConfigurationError if the address is invalid or needs a token.
     """
     if options["dashboard"] is None:
-        if options["dashboard_token"] is not None:
-            raise click.UsageError("--dashboard-token needs --dashboard [HOST:]PORT")
         return None
     from dedup_service.interfaces.http.access_guard import token_for
     from dedup_service.interfaces.http.server import Address
 
     address = Address.parse(options["dashboard"])
-    return address, token_for(address, options["dashboard_token"])
+    return address, token_for(address)
 
 
 def embedded_dashboard(options: Mapping[str, Any], mode: str) -> "EmbeddedDashboard | None":

@@ -20,9 +20,6 @@ from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-JSON_LINES, PARQUET = "jsonl", "parquet"
-FORMATS = (JSON_LINES, PARQUET)
-
 ROW_GROUP_BYTES = 8 << 20
 """Size of a row group as lines of JSON, some 20,000 members; as objects it takes some ten times that in memory."""
 
@@ -44,17 +41,12 @@ class GroupOutput(Protocol):
     ) -> None: ...
 
 
-def open_groups(name: str, kind: str | None) -> GroupOutput:
-    """Return the output `name`, - for standard output. kind: one of FORMATS; None: by the extension, else JSON lines.
+def open_groups(name: str) -> GroupOutput:
+    """Return the output `name`: Parquet if it ends with .parquet, else lines of JSON; - is standard output.
 
-    Raises ConfigurationError for a file that cannot be written, and for Parquet without pyarrow or a file.
+    Raises ConfigurationError for a file that cannot be written, and for Parquet without pyarrow.
     """
-    kind = kind or (PARQUET if name.lower().endswith(".parquet") else JSON_LINES)
-    if kind == JSON_LINES:
-        return _JsonLines(name)
-    if name == "-":
-        raise ConfigurationError("Parquet is written to a file: name one with --output FILE.parquet")
-    return _ParquetFile(Path(name))
+    return _ParquetFile(Path(name)) if name.lower().endswith(".parquet") else _JsonLines(name)
 
 
 class _JsonLines:
@@ -95,7 +87,7 @@ class _ParquetFile:
             import pyarrow.parquet as pq
         except ModuleNotFoundError as error:
             raise ConfigurationError(
-                "Parquet needs pyarrow: pip install 'twinsieve[parquet]'; or write JSON lines (--format jsonl)"
+                "Parquet needs pyarrow: pip install 'twinsieve[parquet]'; or write JSON lines to another file name"
             ) from error
         if path.exists() and not path.is_file():
             raise ConfigurationError(f"cannot write {str(path)!r}: it is no regular file")

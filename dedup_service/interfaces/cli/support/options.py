@@ -1,7 +1,7 @@
 """Options that several subcommands share, and the values that they stand for.
 
 - Space and matching: `SPACE` → `SpaceOptions`, `PROFILE` → `MatchRule`.
-- Work: `WORKERS` → the processes that prepare pages.
+- Work: `PROCESSES` → the workers that prepare pages.
 - The log: `BROKER` → a connection and a set of topics; `TARGET` → a service's log or a state folder.
 - Durations: `90s`, `30m`, `12h`, `7d`, `forever`.
 
@@ -11,7 +11,7 @@ publishes.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,12 +22,11 @@ from dedup_service.core.features.weighting_schemes import SCHEMES
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, RULES
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
+from dedup_service.runtime.kafka.client.config import Connection, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
 from dedup_service.runtime.workers.cores import usable_cores
-from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.state.mounted_bases import GivenBases
@@ -52,21 +51,18 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return add
 
 
-SPACE = (
-    click.option(
-        "--space",
-        metavar="SCHEME|FILE",
-        help=f"How fingerprints are made: a weighting scheme ({', '.join(SCHEMES)}), or the path of a space file. "
-        "[default: twinsieve]",
-    ),
-    click.option("--idf", metavar="FILE", help="IDF table, as written by `twinsieve idf build`. [default: jieba's]"),
+SPACE = click.option(
+    "--space",
+    metavar="SCHEME|FILE",
+    help=f"How fingerprints are made: a weighting scheme ({', '.join(SCHEMES)}), or the path of a space file. "
+    "[default: twinsieve]",
 )
 """What defines a space."""
 
 
 def space_from(options: Mapping[str, Any]) -> SpaceOptions:
-    """Return the space that the options name; --idf replaces the table of a file."""
-    space = space_of(options["space"], options["idf"])
+    """Return the space that the options name."""
+    space = space_of(options["space"], options.get("idf"))
     if space.bits != 64:
         raise click.UsageError(f"{options['space']} has bits = {space.bits}: remove it, the index compares 64 bits")
     return space
@@ -178,50 +174,19 @@ PROCESSES = click.option(
     "--processes",
     metavar="N",
     type=click.IntRange(1),
-    default=usable_cores,
     help=f"{_WORK} [default: one for each core that it may use]",
 )
 SERVICE_PROCESSES = click.option(
     "--processes", metavar="N", type=click.IntRange(1), default=1, show_default=True, help=_WORK
 )
-PAGE_LIMITS = (
-    click.option(
-        "--page-timeout-s",
-        metavar="SECONDS",
-        type=click.FloatRange(0.1),
-        default=PAGE_TIMEOUT_S,
-        show_default=True,
-        help="Processor time for one page; beyond it, the page is `undecided` and passed on.",
-    ),
-    click.option(
-        "--page-memory-mb",
-        metavar="MIB",
-        type=click.IntRange(1),
-        default=PAGE_MEMORY_MB,
-        show_default=True,
-        help="Memory for one page, beyond what its worker has; beyond it, the page is `undecided` and passed on.",
-    ),
-)
-"""The limits of a page."""
-
-WORKERS = (PROCESSES, *PAGE_LIMITS)
-"""The workers of a run over files, which ends, and their limits."""
-
-SERVICE_WORKERS = (SERVICE_PROCESSES, *PAGE_LIMITS)
 """Those of a service: on how many cores it runs beside others is for its owner to say."""
 
 
 def preparer_from(options: Mapping[str, Any], space: SpaceOptions, *, keep_text: bool = True) -> "Preparer":
-    """Return the workers that the options of WORKERS name."""
+    """Return the workers that --processes names, by default one for each core that this process may use."""
     from dedup_service.runtime.workers.preparation import Preparer
 
-    return Preparer(
-        space,
-        options["processes"],
-        timeout_s=options["page_timeout_s"],
-        memory_mb=options["page_memory_mb"],
-        keep_text=keep_text,
-    )
+    return Preparer(space, options.get("processes") or usable_cores(), keep_text=keep_text)
 
 
 BROKER = (
@@ -234,17 +199,11 @@ BROKER = (
     ),
     click.option("--prefix", metavar="TEXT", default="", help="Prefix of all topic names. [default: none]"),
     click.option(
-        "--client-config",
+        "--properties",
         metavar="FILE",
-        help="Properties file with Kafka client options, for example for TLS and SASL: security.protocol, "
-        "ssl.ca.location. Put passwords here.",
-    ),
-    click.option(
-        "--client-option",
-        "client_options",
-        metavar="NAME=VALUE",
-        multiple=True,
-        help="One Kafka client option, which overrides the file; repeatable.",
+        envvar="TWINSIEVE_PROPERTIES",
+        show_envvar=True,
+        help="Properties file of a Kafka client, such as for TLS and SASL: security.protocol, ssl.ca.location.",
     ),
 )
 """Where a service's log is."""
@@ -266,8 +225,8 @@ def connection_from(options: Mapping[str, Any]) -> Connection:
     """Return the connection that the options name. Raises UsageError without --bootstrap."""
     if not options["bootstrap"]:
         raise click.UsageError("no broker is named: give --bootstrap HOST:PORT")
-    properties = read_properties(Path(options["client_config"])) if options["client_config"] else {}
-    return Connection(options["bootstrap"], overridden(properties, by=_pairs(options["client_options"])))
+    properties = read_properties(Path(options["properties"])) if options["properties"] else {}
+    return Connection(options["bootstrap"], properties)
 
 
 def bases_from(options: Mapping[str, Any]) -> "GivenBases":
@@ -321,20 +280,6 @@ def state_folder(options: Mapping[str, Any]) -> str | None:
         raise click.UsageError("no log is named: give --bootstrap HOST:PORT, or --state DIR")
     folder: str | None = options["state"]
     return folder
-
-
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    """Return names and values; no error quotes a text, which may have a password."""
-    pairs: dict[str, str] = {}
-    for number, text in enumerate(texts, 1):
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise click.UsageError(
-                f"--client-option takes NAME=VALUE; number {number} of {len(texts)} has no name or ="
-            )
-        if pairs.setdefault(name, value) != value:
-            raise click.UsageError(f"--client-option gives {name} twice: remove one of them")
-    return pairs
 
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

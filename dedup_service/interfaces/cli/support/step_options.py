@@ -23,19 +23,12 @@ _DECIDE: Steps = (BOTH, DECIDE)
 _LOG: Steps = (BOTH, FINGERPRINT, DECIDE)
 """They fingerprint or decide: each of them may be the first process, which begins the log with its policy."""
 
-_STATE: Steps = (BOTH, DECIDE, SHARD, CANONICAL)
-
 _OPTIONS: tuple[tuple[Steps, str], ...] = (
-    (_ALL, "bootstrap prefix client_config client_options group state steps instance bases"),
-    (_ALL, "start_s drain_s transaction_timeout_s"),
-    (_ALL, "http dashboard dashboard_token log_level log_format"),
-    (_LOG, "outputs space idf"),
-    (_LOG, "action keep profile"),
-    (_LOG, "session_timeout_s stall_s"),
-    (_LOG, "page_timeout_s page_memory_mb"),  # also of pages that the dashboard of a deciding process reads again
+    (_ALL, "bootstrap prefix properties group state steps instance bases drain_s"),
+    (_ALL, "http dashboard log_level log_format"),
+    (_LOG, "outputs space action keep profile"),
     (_PREPARE, "processes max_rejected_share"),
     (_DECIDE, "max_memory"),
-    (_STATE, "snapshot_every"),
     ((DECIDE,), "shards verify"),
     ((SHARD,), "shard answer_all"),
 )

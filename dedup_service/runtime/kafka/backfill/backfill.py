@@ -219,7 +219,7 @@ class Backfill:
         if first.policy.space_id != self._space_id:
             raise ConfigurationError(
                 f"{self._topics.fingerprints} is of space {first.policy.space_id}, but these options make fingerprints "
-                f"of {self._space_id}: give the --space and --idf of the service"
+                f"of {self._space_id}: give the --space of the service"
             )
 
     def _next_run(self) -> BackfillRun:

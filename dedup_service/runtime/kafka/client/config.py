@@ -195,16 +195,6 @@ def read_properties(path: Path) -> dict[str, str]:
     return {entry.name: entry.value for entry in entries}
 
 
-def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
-    """Return `options` with those of `by` in place of the same ones, whatever client's names they have.
-
-    >>> overridden({"sasl.username": "a", "client.id": "b"}, by={"sasl_plain_username": "c"})
-    {'client.id': 'b', 'sasl_plain_username': 'c'}
-    """
-    replaced = {_canonical(name) for name in by}
-    return {**{name: value for name, value in options.items() if _canonical(name) not in replaced}, **by}
-
-
 def _plain(name: str) -> str:
     return str(name).strip().replace(".", "_")
 

@@ -142,27 +142,29 @@ class Topics:
         return tuple(name for name in self.all if name == self.canonical or name in self.needed_for(outputs))
 
 
+DLQ_RETENTION_MS = 30 * DAY_MS
+"""People read dead letters, and people go on holiday."""
+
+STATS_RETENTION_MS = 7 * DAY_MS
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What an operator chooses; the defaults are for a crawl of some tens of millions of pages.
 
     `partitions`: of `pages` and its outputs; a service process needs at least one to have work.
     `replication`: copies of each partition; None: three where there are three brokers, else one per broker.
-    `…_retention_ms`: -1 keeps records indefinitely. `max_page_bytes`: of a batch in `pages`, compressed.
+    `retention_ms`: of `pages` and its outputs, and of `candidates`, since a resolver that was away for longer cannot go
+    on; -1 keeps records indefinitely. `max_page_bytes`: of a batch in `pages`, compressed.
     `outputs`: of the services that the topics are for. `slots`: with topics for shards, so many at most; None: without.
-    `candidates_retention_ms`: a resolver that was away for longer cannot go on.
     """
 
     partitions: int = 8
     replication: int | None = None
-    pages_retention_ms: int = 7 * DAY_MS  # Kafka's own default: a week to repair a service that has stopped
-    output_retention_ms: int = 7 * DAY_MS
-    dlq_retention_ms: int = 30 * DAY_MS  # people read these, and people go on holiday
-    stats_retention_ms: int = 7 * DAY_MS
+    retention_ms: int = 7 * DAY_MS  # Kafka's own default: a week to repair a service that has stopped
     max_page_bytes: int = 8 << 20
     outputs: OutputMode = OutputMode.PAGES
     slots: int | None = None
-    candidates_retention_ms: int = 7 * DAY_MS
 
     def __post_init__(self) -> None:
         if self.partitions < 1 or (self.replication is not None and self.replication < 1):
@@ -180,21 +182,21 @@ def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPla
     """Return what `create` makes on so many brokers, in the order of `topics.all`."""
     needed = topics.made_for(layout.outputs)
     copies = layout.replication or min(3, brokers)
-    many, output_ms = layout.partitions, layout.output_retention_ms
+    many, kept_ms = layout.partitions, layout.retention_ms
     size = PAGE_MESSAGE_BYTES  # more than log and verdicts need: a limit takes no room
     rows = [
-        (topics.pages, many, layout.pages_retention_ms, layout.max_page_bytes),
+        (topics.pages, many, kept_ms, layout.max_page_bytes),
         (topics.fingerprints, 1, FOREVER, size),
-        (topics.unique, many, output_ms, size),
-        (topics.duplicate, many, output_ms, size),
-        (topics.verdicts, many, output_ms, size),
-        (topics.dlq, 1, layout.dlq_retention_ms, size),
-        (topics.stats, 1, layout.stats_retention_ms, least_message_bytes(topics, many)[topics.stats]),
+        (topics.unique, many, kept_ms, size),
+        (topics.duplicate, many, kept_ms, size),
+        (topics.verdicts, many, kept_ms, size),
+        (topics.dlq, 1, DLQ_RETENTION_MS, size),
+        (topics.stats, 1, STATS_RETENTION_MS, least_message_bytes(topics, many)[topics.stats]),
     ]
     if layout.slots is not None:
         needed = (*needed, *topics.of_shards)
         rows += [
-            (topics.candidates, layout.slots, layout.candidates_retention_ms, EVENT_MESSAGE_BYTES),
+            (topics.candidates, layout.slots, kept_ms, EVENT_MESSAGE_BYTES),
             (topics.outcomes, 1, FOREVER, EVENT_MESSAGE_BYTES),
         ]
     plans = [

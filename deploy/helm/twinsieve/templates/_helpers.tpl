@@ -49,7 +49,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 - {{ . | quote }}
 {{- end }}
 {{- if .Values.kafka.clientSecret }}
-- --client-config
+- --properties
 - /etc/twinsieve/client/client.properties
 {{- end }}
 {{- end -}}

@@ -51,11 +51,10 @@ def test_a_duplicate_names_its_original_and_the_distance(cli: Cli, pages: Path) 
     assert line["reason"] == "body ≤ 7"
 
 
-@pytest.mark.parametrize("action", ["pass", "flag", "drop"])
-def test_kept_pages_are_unchanged_lines_whatever_the_action(cli: Cli, pages: Path, tmp_path: Path, action: str) -> None:
-    """--kept gets every page but duplicates, byte for byte; no action removes a verdict."""
+def test_kept_pages_are_unchanged_lines(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """--kept gets every page but duplicates, byte for byte; all have a verdict."""
     kept = tmp_path / "kept.jsonl"
-    ran = cli("filter", pages, "--kept", kept, "--action", action)
+    ran = cli("filter", pages, "--kept", kept)
     lines = pages.read_bytes().splitlines(keepends=True)
     assert kept.read_bytes() == b"".join(lines[:2] + lines[3:])
     assert len(ran.lines) == 5
@@ -191,7 +190,7 @@ def test_summary_for_machines_is_one_line_on_stderr(cli: Cli, pages: Path) -> No
     summary = json.loads(cli("filter", pages, "--json").err)
     assert summary["pages"] == 5
     assert summary["verdicts"] == {"unique": 2, "duplicate": 1, "unchanged": 1, "updated": 0, "undecided": 1}
-    assert (summary["bad_records"], summary["action"], summary["interrupted"]) == (0, "flag", False)
+    assert (summary["bad_records"], summary["interrupted"]) == (0, False)
 
 
 def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
@@ -257,7 +256,6 @@ def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Pat
         ["--output", "out", "--kept", "./out"],
         ["--kept", "-"],
         ["--profile", "words:8"],
-        ["--action", "delete"],
         ["--output", "no/such/folder/out"],
     ],
 )

@@ -1,5 +1,7 @@
 """`twinsieve serve` without a broker: its options and their checks."""
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -18,15 +20,17 @@ from dedup_service.interfaces.cli.support.step_options import USED_BY
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.kafka.state.mounted_bases import require_bases
 from dedup_service.runtime.kafka.topics import OutputMode
+from tests.impatient_serve import VARIABLE
 from tests.interfaces.cli.running import Cli, Ran
 
 ROOT = Path(__file__).parents[3]
 
 
-def serve(*arguments: object) -> Ran:
-    """Run the command in a separate process, because it configures logging and signals."""
-    command = [sys.executable, "-m", "dedup_service.interfaces.cli", "serve", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+def serve(*arguments: object, **fields: object) -> Ran:
+    """Run the command in a separate process, because it configures logging and signals. fields: of its settings."""
+    command = [sys.executable, "-m", "tests.impatient_serve", "serve", *map(str, arguments)]
+    environment = os.environ | {VARIABLE: json.dumps(fields)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
@@ -42,23 +46,22 @@ def test_defaults_are_those_of_the_service() -> None:
     assert parsed == ServiceSettings(connection=parsed.connection, state=Path("s"))
 
 
-def test_every_option_reaches_the_settings() -> None:
+def test_every_option_reaches_the_settings(tmp_path: Path) -> None:
     """Including those that it shares with `filter`."""
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL")
     parsed = settings(
         *("--bootstrap", "a:1,b:2", "--state", "s", "--prefix", "news.", "--group", "g", "--instance", "one"),
         *("--steps", "decide", "--profile", "balanced:2", "--action", "drop", "--space", "tf"),
         *("--shards", "4", "--verify"),
-        *("--page-timeout-s", "5", "--drain-s", "7", "--transaction-timeout-s", "8"),
-        *("--session-timeout-s", "9", "--snapshot-every", "10", "--client-option", "security.protocol=SSL"),
-        *("--outputs", "verdicts"),
+        *("--drain-s", "7", "--properties", str(file), "--outputs", "verdicts"),
     )
     assert parsed.connection.servers == ["a:1", "b:2"]
     assert parsed.connection.configs()["security_protocol"] == "SSL"
     assert (parsed.prefix, parsed.group, parsed.instance, parsed.steps) == ("news.", "g", "one", {"decide"})
     assert (parsed.rule, parsed.action, parsed.space.scheme) == (rule_for(k=2), Action.DROP, "tf")
     assert (parsed.resolved_shards, parsed.verify, parsed.shard) == (4, True, None)
-    assert (parsed.drain_s, parsed.transaction_timeout_s, parsed.session_timeout_s) == (7, 8, 9)
-    assert (parsed.page_timeout_s, parsed.snapshot_every, parsed.outputs) == (5, 10, OutputMode.VERDICTS)
+    assert (parsed.drain_s, parsed.outputs) == (7, OutputMode.VERDICTS)
     preparing = ("--steps", "fingerprint", "--processes", "3", "--max-rejected-share", "0.5")
     parsed = settings("--bootstrap", "a:1", "--state", "s", *preparing)
     assert (parsed.steps, parsed.processes, parsed.rejection_limit.share) == ({"fingerprint"}, 3, 0.5)
@@ -107,11 +110,10 @@ SHARD = [*WHERE, "--steps", "shard"]
 DECIDE = [*WHERE, "--steps", "decide"]
 
 VALUES = {
-    "--space": "tf", "--idf": "f",
+    "--space": "tf",
     "--outputs": "verdicts",
     "--action": "drop", "--keep": "90d", "--profile": "precise",
-    "--session-timeout-s": "6", "--stall-s": "90", "--page-timeout-s": "5", "--page-memory-mb": "500",
-    "--processes": "1", "--max-rejected-share": "1", "--max-memory": "1G", "--snapshot-every": "9",
+    "--processes": "1", "--max-rejected-share": "1", "--max-memory": "1G",
     "--shards": "4", "--verify": None, "--shard": "1/4", "--answer-all": None,
 }  # fmt: skip
 """Options that not every step uses, with values: some are the defaults, which are refused as well if they are given."""
@@ -146,7 +148,7 @@ def test_variables_for_all_processes_are_not_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TWINSIEVE_BOOTSTRAP", "a:1")
     for option in serve_command.params:
         monkeypatch.setattr(option, "envvar", option.envvar or f"TWINSIEVE_TEST_{(option.name or '').upper()}")
-    monkeypatch.setenv("TWINSIEVE_TEST_K", "2")
+    monkeypatch.setenv("TWINSIEVE_TEST_KEEP", "2")
     monkeypatch.setenv("TWINSIEVE_TEST_PROCESSES", "2")
     assert settings("--state", "s", "--steps", "shard", "--shard", "1/2").shard == ShardNumber(1, 2)
 
@@ -166,9 +168,7 @@ def test_variables_for_all_processes_are_not_refused(monkeypatch: pytest.MonkeyP
         ([*DECIDE, "--shards", "4", "--max-memory", "1GB"], "--max-memory is not for shards"),
         (["--bootstrap", "a:1"], "--state"),
         (["--bootstrap", "a:1", "--state", "s", "--http", "nowhere"], "'nowhere' is not an address to listen on"),
-        (["--bootstrap", "a:1", "--state", "s", "--client-option", "acks"], "NAME=VALUE"),
-        (["--bootstrap", "a:1", "--state", "s", "--client-option", "akcs=1"], "unknown client option akcs"),
-        (["--bootstrap", "a:1", "--state", "s", "--client-config", "nowhere.properties"], "nowhere.properties"),
+        (["--bootstrap", "a:1", "--state", "s", "--properties", "nowhere.properties"], "nowhere.properties"),
     ],
 )
 def test_wrong_usage(arguments: list[str], shown: str, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +182,10 @@ def test_wrong_usage(arguments: list[str], shown: str, cli: Cli, monkeypatch: py
 @pytest.mark.slow
 def test_an_unreachable_broker(tmp_path: Path) -> None:
     """One line names the address, and exit code 4 tells a supervisor to try again."""
-    arguments = ("--bootstrap", "127.0.0.1:1", "--client-option", "bootstrap_timeout_ms=500", "--log-level", "error")
-    ran = serve(*arguments, "--start-s", 2, "--state", tmp_path / "s")
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap_timeout_ms=500")
+    where = ("--bootstrap", "127.0.0.1:1", "--properties", file, "--state", tmp_path / "s")
+    ran = serve(*where, "--log-level", "error", start_s=2)
     assert (ran.code, ran.out) == (4, "")
     assert "127.0.0.1:1" in ran.err.splitlines()[-1]
     assert "Traceback" not in ran.err

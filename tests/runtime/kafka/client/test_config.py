@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.kafka.client.config import OURS, TYPES, Connection, overridden, read_properties
+from dedup_service.runtime.kafka.client.config import OURS, TYPES, Connection, read_properties
 from dedup_service.runtime.kafka.client.errors import OptionError
 
 
@@ -226,9 +226,3 @@ def test_a_properties_file_that_cannot_be_read_is_refused(tmp_path: Path) -> Non
     with pytest.raises(ConfigurationError, match="not UTF-8") as caught:
         read_properties(tmp_path / "latin.properties")
     assert "e4" not in str(caught.value)
-
-
-def test_an_option_of_the_command_line_replaces_the_same_one_of_the_file() -> None:
-    """It does so under any of its names."""
-    file = {"sasl.username": "a", "security.protocol": "SSL"}
-    assert overridden(file, by={"sasl_plain_username": "b"}) == {"security.protocol": "SSL", "sasl_plain_username": "b"}
