@@ -19,22 +19,11 @@ DOCUMENTS = sorted(
         *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md"
     ]
 )  # fmt: skip
-OTHERS = frozenset(
-    {
-        "--against",
-        "--build-arg",
-        "--cache",
-        "--command-config",
-        "--decided",
-        "--html",
-        "--only",
-        "--segmenter",
-        "--sizes",
-        "--warm",
-        "--write",
-    }
-)
-"""Options of benchmarks and of other programs that documents mention alone."""
+TOOLS = [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "tests").glob("*/__main__.py")]
+OTHERS = {"--build-arg", "--command-config", "--segmenter"} | {
+    option for tool in TOOLS for option in re.findall('add_argument\\(\\s*"(--[a-z-]+)"', tool.read_text("utf-8"))
+}
+"""Options of other programs, and of benchmarks and tests, which documents mention alone."""
 
 _FENCE = re.compile(r"^```.*?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*(?:\S*/)?twinsieve (.*)")
