@@ -131,7 +131,7 @@ def page_of(line: dict[str, str]) -> Page:
 
 
 def generated(pages: int, seed: int) -> Iterator[tuple[str, list[LoggedMessage]]]:
-    """Yield logs of generated crawls with all that operators do (`tests.core.decision.generated`), by name."""
+    """Yield logs of generated crawls with all that operators do (`tests.oracle.crawl`), by name."""
     from tests.core.shards.test_shards import GUARDED
     from tests.core.shards.test_shards import log_of as crawl_of
 

@@ -1,18 +1,14 @@
 """Where candidates come from: cells, window, equal texts, block indexes."""
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.entry_store import MemoryStore
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -20,59 +16,12 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.normalise import letters
-from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import VerdictKind
 from tests.core.decision.announced import announced
 from tests.core.decision.crowded import Run, page_at, page_of
 
 KEYS_ALONE = MatchRule(keys=True, verified=PROFILES["broad"].verified)
 LAYOUTS = [IndexLayout(slots=slots, window=window) for slots, window in ((1, 1), (2, 1), (2, 3), (8, 4), (64, 2))]
-
-
-@dataclass
-class Shard:
-    """Candidates beside the entries that were added to them and not removed."""
-
-    candidates: LocalCandidates
-    entries: dict[int, Entry] = field(default_factory=dict)
-
-    def find(self, sequence: int, page: PreparedPage, ordinal: int, entry: Entry | None = None) -> set[int]:
-        """The candidates for a page, of which an entry may be added."""
-        with announced(self.candidates, [(sequence, page)], ordinal):
-            self.candidates.begin(ordinal)
-            found = {candidate.sequence for candidate in self.candidates.find(Evidence(page.evidence))}
-            if entry is not None:
-                self.candidates.add()
-                self.entries[sequence] = entry
-        assert found <= set(self.entries)
-        return found
-
-    def remove(self, sequence: int, ordinal: int) -> None:
-        """Remove an entry."""
-        del self.entries[sequence]
-        entry = self.candidates.get(sequence)
-        assert entry is not None
-        self.candidates.remove(entry, ordinal)
-
-
-@given(st.sampled_from(LAYOUTS), st.sampled_from([1, 2, 8]), st.lists(st.integers(0, 1 << 32), max_size=50))
-def test_slots_find_together_what_one_index_finds(layout: IndexLayout, count: int, seeds: list[int]) -> None:
-    """Each shard has the entries of some slots alone, under their ordinals, through additions and removals."""
-    rule = rule_for()
-    whole = Shard(LocalCandidates(rule, layout=layout))
-    shards = [Shard(LocalCandidates(rule, layout=layout)) for _ in range(count)]
-    for ordinal, seed in enumerate(seeds):
-        page, sequence = page_at(seed), 2 * ordinal + 1
-        entry = Entry.from_page(sequence, page, seed, ordinal) if seed % 4 else None
-        owner = shards[ordinal % layout.slots % count]
-        found = [shard.find(sequence, page, ordinal, entry if shard is owner else None) for shard in shards]
-        expected = whole.find(sequence, page, ordinal, entry)
-        assert set().union(*found) == expected
-        assert sum(map(len, found)) == len(expected)
-        if whole.entries and seed % 5 == 0:
-            gone = sorted(whole.entries)[seed % len(whole.entries)]
-            whole.remove(gone, ordinal)
-            shards[gone // 2 % layout.slots % count].remove(gone, ordinal)
 
 
 def crowd(number: int, *, body: str = "b", text_hash: int | None = None, title: str = "") -> PreparedPage:
@@ -205,46 +154,6 @@ def sequences(found: list[Entry] | list[Entry | None]) -> list[int | None]:
     return [None if entry is None else entry.sequence for entry in found]
 
 
-@given(
-    st.sampled_from([1, 2, 3, 7, 40]),
-    st.sampled_from([rule_for(), KEYS_ALONE, PROFILES["simhash"]]),
-    st.lists(st.integers(0, 1 << 32), min_size=1, max_size=60),
-    st.lists(st.integers(1, 25), min_size=1),
-)
-@settings(max_examples=60)
-def test_a_batch_is_cut_where_it_is_longer_than_the_window(
-    window: int, rule: MatchRule, seeds: list[int], sizes: list[int]
-) -> None:
-    """Every answer is that of pages that come one by one, whatever the batches are and wherever entries are removed."""
-    layout = IndexLayout(slots=2, window=window)
-    batched, single = (LocalCandidates(rule, layout=layout) for _ in range(2))
-    pages = [(3 * ordinal, page_at(seed)) for ordinal, seed in enumerate(seeds)]
-    first = 0
-    for size in sizes * len(pages):
-        batch = pages[first : first + size]
-        with announced(batched, batch, first):
-            for ordinal, (sequence, page) in enumerate(batch, first):
-                batched.begin(ordinal)
-                with announced(single, [(sequence, page)], ordinal):
-                    single.begin(ordinal)
-                    evidence, url = Evidence(page.evidence), url_hash(page.page.canonical_url)
-                    assert sequences(batched.find(evidence)) == sequences(single.find(evidence))
-                    assert sequences(batched.equal_texts()) == sequences(single.equal_texts())
-                    assert sequences([batched.visit(url)]) == sequences([single.visit(url)])
-                    for candidates in (batched, single):
-                        gone = candidates.visit(url) if seeds[ordinal] % 3 == 0 else candidates.first()
-                        if gone is not None and seeds[ordinal] % 5 < 2:
-                            candidates.remove(gone, ordinal)
-                        if seeds[ordinal] % 7:
-                            candidates.add()
-        assert batched.removed() == single.removed()
-        assert list(batched.held().rows().entries()) == list(single.held().rows().entries())
-        assert batched.young() == single.young()
-        first += size
-        if first >= len(pages):
-            break
-
-
 def test_pages_that_were_not_announced_are_refused() -> None:
     """A page is decided inside of a batch that has it."""
     candidates, page = LocalCandidates(rule_for()), page_at(3)
@@ -256,56 +165,25 @@ def test_pages_that_were_not_announced_are_refused() -> None:
             candidates.begin(1)
 
 
-@pytest.mark.parametrize("window", [1, 20, 4096])
-def test_another_rule_finds_what_it_would_have_found_from_the_start(window: int) -> None:
-    """An index that a rule asks for is built from the entries that are there, and dropped when no rule asks for it."""
-    layout, rules = IndexLayout(slots=2, window=window), [rule_for(), PROFILES["simhash"], KEYS_ALONE, rule_for(k=5)]
-    changed = Shard(LocalCandidates(rules[0], layout=layout))
-    steady = [Shard(LocalCandidates(rule, layout=layout)) for rule in rules]
-    seen = set()
-    for ordinal in range(160):
-        page, chosen = page_at(ordinal), ordinal // 16 % len(rules)
-        changed.candidates.use(rules[chosen])
-        radii = {"words": rules[chosen].radius("words"), "body": rules[chosen].radius("body")}
-        indexes = changed.candidates.tables.indexes
-        assert {name: index.radius for name, index in indexes.items()} == {
-            name: radius for name, radius in radii.items() if radius is not None
-        }
-        entry = Entry.from_page(ordinal, page, ordinal, ordinal)
-        found = changed.find(ordinal, page, ordinal, entry)
-        assert found == [shard.find(ordinal, page, ordinal, entry) for shard in steady][chosen]
-        of_steady = steady[chosen].candidates.tables.indexes
-        assert {name: len(index) for name, index in indexes.items()} == {
-            name: len(index) for name, index in of_steady.items()
-        }
-        seen.add((chosen, bool(found)))
-        if ordinal % 4 == 3:
-            for shard in (changed, *steady):
-                shard.remove(min(shard.entries) if ordinal % 8 == 3 else max(shard.entries), ordinal)
-    assert {chosen for chosen, found in seen if found} == set(range(len(rules)))
-
-
-@pytest.mark.parametrize("window", [1, 5, 60])
-@pytest.mark.parametrize("rule", [rule_for(), PROFILES["simhash"]], ids=["balanced", "simhash"])
-def test_candidates_go_on_with_a_store_that_has_their_entries(window: int, rule: MatchRule) -> None:
-    """Tables are built from its rows; entries of the window, and those that the cells still need, are told."""
-    layout, store = IndexLayout(slots=2, window=window), MemoryStore()
-    steady = Shard(LocalCandidates(rule, layout=layout))
-    other = Shard(LocalCandidates(rule, layout=layout, store=store))
-    for ordinal in range(150):
-        page = page_at(ordinal)
-        entry = Entry.from_page(ordinal, page, ordinal, ordinal) if ordinal % 4 else None
-        found = other.find(ordinal, page, ordinal, entry)
-        assert found == steady.find(ordinal, page, ordinal, entry)
-        if ordinal % 3 == 2:
-            for shard in (steady, other):
-                shard.remove(min(shard.entries) if ordinal % 2 else max(shard.entries), ordinal)
-        if ordinal % 10 == 9:
-            removed = other.candidates.removed()
-            young = [EntryRows.from_entries(other.candidates.young())]
-            again = LocalCandidates(rule, young, layout=layout, store=store, removed=removed)
-            assert len(again) == len(other.candidates)
-            other = Shard(again, other.entries)
-        assert list(other.candidates.held().rows().entries()) == list(steady.candidates.held().rows().entries())
-    sizes, expected = other.candidates.sizes().cells, steady.candidates.sizes().cells
-    assert (sizes.entries, sizes.cells, sizes.overflowed) == (expected.entries, expected.cells, expected.overflowed)
+def test_memory_of_removed_entries_is_given_back() -> None:
+    """A filter whose pages are updated for years without an expiry remembers no row that it removed."""
+    candidates = LocalCandidates(rule_for(), layout=IndexLayout(window=1))
+    page = PreparedPage(Page(url="http://a/", canonical_url="http://a/", id="http://a/"), Fingerprint(), None)
+    for ordinal in range(5_000):
+        with announced(candidates, [(ordinal, page)], ordinal, urls=[ordinal], judged=False):
+            candidates.begin(ordinal)
+            candidates.add()
+        if ordinal >= 3_000:
+            entry = candidates.get(ordinal - 2_900)  # settled long ago
+            assert entry is not None
+            candidates.remove(entry, ordinal)
+    assert len(candidates) == 3_000
+    assert len(candidates._oldest._removed) <= 512
+    for sequence in range(100):
+        first = candidates.first()
+        assert first is not None
+        assert first.sequence == sequence
+        candidates.remove(first, 5_000)
+    first = candidates.first()
+    assert first is not None
+    assert first.sequence == 2_100

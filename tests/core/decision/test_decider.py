@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.decider import Decider, Decision
-from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.matching import score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -99,22 +99,6 @@ def test_a_page_that_contains_another_is_kept_with_a_reason() -> None:
 def flip(value: int, bits: int) -> int:
     """`value` with its lowest `bits` bits flipped."""
     return value ^ ((1 << bits) - 1)
-
-
-@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, max_size=40))
-def test_a_page_is_kept_iff_no_earlier_kept_page_matches(pages: list[tuple[int, int]]) -> None:
-    """The verdicts on any stream are those of a comparison of each page with every kept one."""
-    log, kept = Log(), []
-    for number, (words_bits, body_bits) in enumerate(pages):
-        words, body = flip(0, words_bits), flip(0, body_bits)
-        near = [
-            ((w ^ words).bit_count() <= 2 and (b ^ body).bit_count() <= 9) or (b ^ body).bit_count() <= 4
-            for w, b in kept
-        ]
-        verdict = log.add(prepared(f"u{number}", words, body))
-        assert (verdict.kind is VerdictKind.DUPLICATE) == any(near)
-        if not any(near):
-            kept.append((words, body))
 
 
 def test_the_nearest_match_is_named_and_the_earlier_of_equals() -> None:
@@ -344,21 +328,6 @@ def test_after_a_retraction_a_copy_is_unique_again() -> None:
     assert log.add(prepared("copy")).kind is VerdictKind.UNIQUE
     with pytest.raises(StateError, match="page 1 has no entry"):
         log.decider.retract(sequence)
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30))
-def test_a_restored_decider_gives_the_same_verdicts(pages: list[tuple[int, int]]) -> None:
-    """A new decider with the exported entries continues with the same verdicts."""
-    log = Log()
-    for url, bits in pages[: len(pages) // 2]:
-        log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
-    kept = [decision.verdict.sequence for decision in log.decisions if decision.kept]
-    live = [entry for sequence in kept if (entry := log.decider.entry(sequence)) is not None]
-    restored = Log(restored=[EntryRows.from_entries(live)])
-    restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
-    for url, bits in pages[len(pages) // 2 :]:
-        page = prepared(f"u{url}", body=flip(0, bits), text=bits)
-        assert log.add(page) == restored.add(page)
 
 
 def test_combined_similarity_lets_shared_keywords_reach_further() -> None:

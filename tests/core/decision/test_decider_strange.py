@@ -1,5 +1,6 @@
 """Pages that no crawl should have: crowds, hashes that share their stored bits, evidence and keys that are none."""
 
+import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.index.quotient_segment import HASH_BITS
-from dedup_service.core.log_records import CorrectionRecord, RetractionRecord
+from dedup_service.core.log_records import CorrectionRecord, Policy, RetractionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.match_row import MatchRow
@@ -18,8 +19,10 @@ from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.splitmix import GAMMA, splitmix64
 from dedup_service.core.url import url_hash
-from tests.core.decision.beside_oracle import Both
+from dedup_service.core.verdict import Action
 from tests.core.decision.crowded import Run, content, page_of
+from tests.oracle.crawl import WrittenLog
+from tests.oracle.ways import in_columns, restored
 
 ALIKE = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=0.25),))
 RULES = [PROFILES["balanced"], PROFILES["simhash"], ALIKE]
@@ -113,50 +116,51 @@ def test_strange_pages_get_the_verdicts_of_brute_force(
     rule: MatchRule, layout: IndexLayout, some: list[int], size: int, removed: set[int]
 ) -> None:
     """Hashes that share their stored bits are told apart; pages have no text, no keys, or those of another page."""
-    beside = Both(rule, layout)
+    log = log_of(rule, layout)
     for first in range(0, len(some), size):
-        beside.decide([strange_page(seed) for seed in some[first : first + size]], batch=True)
-        live = beside.live()
-        beside.drop([sequence for sequence in live if sequence in removed])
-    beside.live()
+        log.pages([strange_page(seed) for seed in some[first : first + size]])
+        log.drop([sequence for number, sequence in enumerate(log.live()) if number in removed])
+    assert in_columns(log.messages) == log.said()
 
 
 @pytest.mark.parametrize("rule", RULES[:2], ids=["balanced", "simhash"])
 def test_crowds_of_one_fingerprint(rule: MatchRule) -> None:
     """Hundreds of pages of other texts with one fingerprint, some of them updated, removed, and copied."""
-    beside, chosen = Both(rule, IndexLayout(slots=2, window=50)), random.Random(3)
+    log, chosen = log_of(rule, IndexLayout(slots=2, window=50)), random.Random(3)
     pages = [_own_text(number, Fingerprint(5, random_word(number))) for number in range(400)]
-    kinds: Counter[str] = Counter()
     for first in range(0, len(pages), 80):
         visits = [replace(chosen.choice(pages[: first + 1]), body_hash=chosen.getrandbits(64)) for _ in range(5)]
         copies = [_at(chosen.choice(pages[: first + 1]), f"http://copy/{first}/{number}") for number in range(5)]
-        made = beside.decide([*pages[first : first + 80], *visits, *copies], batch=True)
-        kinds.update(decision.verdict.kind.value for decision in made)
-        beside.drop(chosen.sample(beside.live(), 20))
-        beside.restore()
-    beside.live()
-    assert kinds["duplicate"] > 10
+        log.pages([*pages[first : first + 80], *visits, *copies])
+        log.drop(chosen.sample(log.live(), 20))
+    assert in_columns(log.messages) == restored(log.messages) == log.said()
+    assert Counter(answer.verdict for answer in log.oracle.answers.values())["duplicate"] > 10
 
 
 def test_crowds_of_one_text() -> None:
     """Hundreds of pages that were updated to one text: a copy is one of the earliest that no correction refuses."""
-    beside, chosen = Both(PROFILES["balanced"], IndexLayout(slots=2, window=50)), random.Random(4)
+    log, chosen = log_of(PROFILES["balanced"], IndexLayout(slots=2, window=50)), random.Random(4)
     pages = [_own_text(number, Fingerprint(random_word(number), None)) for number in range(300)]
     crowd = [replace(_at(pages[0], page.page.url), fingerprint=pages[0].fingerprint) for page in pages]
-    beside.decide(pages, batch=True)
-    beside.decide(crowd, batch=True)
-    for number in range(40):
+    log.pages(pages)
+    log.pages(crowd)
+    for number in range(0, 40, 3):
         copy = f"http://copy/{number}"
         for refused in crowd[: 2 * number]:
-            beside.change(CorrectionRecord(copy, refused.page.canonical_url, duplicate=False, reason="seen"))
-        found = beside.decide([_at(pages[0], copy)], batch=number % 2 == 0)[0]
-        assert 2 * number > 64 or found.verdict.duplicate_of == crowd[2 * number].page.id
-        if number % 10 == 5:
-            beside.restore()
+            log.add([CorrectionRecord(copy, refused.page.canonical_url, duplicate=False, reason="seen")])
+        log.pages([_at(pages[0], copy)])
+        value = log.oracle.answers[log.records[-1].source].value
+        assert value is not None
+        assert 2 * number > 64 or json.loads(value)["duplicate_of"] == crowd[2 * number].page.id
     for page in chosen.sample(crowd, 200):
-        beside.change(RetractionRecord(page.page.canonical_url, "gone"))
-    beside.decide([_at(pages[0], f"http://late/{number}") for number in range(9)], batch=True)
-    beside.live()
+        log.add([RetractionRecord(page.page.canonical_url, "gone")])
+    log.pages([_at(pages[0], f"http://late/{number}") for number in range(9)])
+    assert in_columns(log.messages) == restored(log.messages) == log.said()
+
+
+def log_of(rule: MatchRule, layout: IndexLayout) -> WrittenLog:
+    """Return an empty log with this policy."""
+    return WrittenLog(Policy(rule, Action.FLAG, "space", layout))
 
 
 def random_word(number: int) -> int:

@@ -1,22 +1,17 @@
 """Entries expire by count and by age, as the log says and no clock; what expired never matches again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryReason
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import (
-    CorrectionRecord,
     LogRecord,
     PageRecord,
     Policy,
     PolicyRecord,
-    RetractionRecord,
     Source,
     TimeRecord,
 )
@@ -43,111 +38,6 @@ def page(offset: int, address: int, text: int) -> PageRecord:
     return PageRecord(Source("pages", 0, offset), prepared, SPACE_ID)
 
 
-@dataclass
-class Oracle:
-    """The decider in a few lines: a list of live pages, searched from its start. keep: as of the latest policy."""
-
-    keep: Keep = KEEP_ALL
-    now: int | None = None
-    live: list[tuple[int, str, int, int | None]] = field(default_factory=list)
-    overrides: dict[frozenset[str], CorrectionRecord] = field(default_factory=dict)
-
-    def apply(self, sequence: int, record: LogRecord) -> tuple[str, int | None] | None:
-        """Return the verdict on a page and the sequence that it names."""
-        match record:
-            case TimeRecord(minute) if self.now is None:
-                self.live = [(*entry[:3], minute) for entry in self.live]
-                self.now = minute
-            case TimeRecord(minute):
-                self.now = max(self.now, minute)
-            case PolicyRecord():
-                self.keep = record.policy.keep
-            case RetractionRecord(url):
-                self.live = [entry for entry in self.live if entry[1] != url]
-            case CorrectionRecord(url, original, duplicate):
-                self._correct(record, url, original, duplicate=duplicate)
-            case PageRecord(_, prepared):
-                self._expire(MAX_BEFORE_PAGE)
-                decided = self._decide(sequence, prepared.page.canonical_url, prepared.body_hash)
-                self._expire(1)
-                return decided
-        return None
-
-    def _decide(self, sequence: int, url: str, text: int) -> tuple[str, int | None]:
-        entry = (sequence, url, text, self.now)
-        for earlier in self.live:
-            if earlier[1] == url:
-                if earlier[2] == text:
-                    return "unchanged", earlier[0]
-                self.live.remove(earlier)
-                self.live.append(entry)
-                return "updated", earlier[0]
-        said = {pair - {url}: record for pair, record in self.overrides.items() if url in pair}
-        for other, record in said.items():
-            for earlier in self.live:
-                if record.duplicate and record.url == url and {earlier[1]} == other:
-                    return "duplicate", earlier[0]
-        for earlier in self.live:
-            record = said.get(frozenset({earlier[1]}))
-            if earlier[2] == text and (record is None or record.duplicate):
-                return "duplicate", earlier[0]
-        self.live.append(entry)
-        return "unique", None
-
-    def _correct(self, record: CorrectionRecord, url: str, original: str, *, duplicate: bool) -> None:
-        if duplicate:  # a page has one original
-            self.overrides = {
-                pair: said for pair, said in self.overrides.items() if not (said.duplicate and said.url == url)
-            }
-            self.live = [entry for entry in self.live if entry[1] != url]
-        self.overrides[frozenset({url, original})] = record
-
-    def _expire(self, limit: int) -> None:
-        while limit and self.live:
-            pages, age, came = self.keep.max_pages, self.keep.max_age_minutes, self.live[0][3]
-            aged = age is not None and came is not None and self.now is not None and came < self.now - age
-            if not (aged or (pages is not None and len(self.live) > pages)):
-                return
-            del self.live[0]
-            limit -= 1
-
-
-addresses, texts = st.integers(0, 14), st.integers(1, 6)
-keeps = st.builds(Keep, max_pages=st.none() | st.integers(1, 6), max_age_minutes=st.none() | st.integers(1, 9))
-two_addresses = st.lists(addresses, min_size=2, max_size=2, unique=True)
-records = st.lists(
-    st.one_of(
-        st.tuples(st.just("page"), addresses, texts),
-        st.tuples(st.just("page"), addresses, texts),
-        st.tuples(st.just("page"), addresses, st.integers(7, 1000)),
-        st.tuples(st.just("time"), st.integers(100, 140)),
-        st.tuples(st.just("retract"), addresses),
-        st.tuples(st.just("correct"), two_addresses, st.booleans()),
-        st.tuples(st.just("keep"), keeps),
-    ),
-    max_size=60,
-)
-
-
-def log_of(drawn: Sequence[tuple[object, ...]], keep: Keep) -> list[LogRecord]:
-    """Return drawn records as a log."""
-    log: list[LogRecord] = [policy(keep)]
-    for kind, *values in drawn:
-        match kind, values:
-            case "page", (int(address), int(text)):
-                log.append(page(len(log), address, text))
-            case "time", (int(minute),):
-                log.append(TimeRecord(minute))
-            case "retract", (int(address),):
-                log.append(RetractionRecord(f"http://a.example/{address}", ""))
-            case "correct", ([one, other], bool(duplicate)):
-                urls = f"http://a.example/{one}", f"http://a.example/{other}"
-                log.append(CorrectionRecord(*urls, duplicate, ""))
-            case "keep", (Keep() as bounds,):
-                log.append(policy(bounds))
-    return log
-
-
 def read(replica: Replica, log: Sequence[tuple[int, LogRecord]]) -> list[tuple[str, int | None] | None]:
     """Apply numbered records and return the verdicts with the sequences that they name."""
     return [shown(outcome) for outcome in replica.apply_many(log)]
@@ -156,29 +46,6 @@ def read(replica: Replica, log: Sequence[tuple[int, LogRecord]]) -> list[tuple[s
 def shown(outcome: Outcome | None) -> tuple[str, int | None] | None:
     """Return the verdict of an outcome and the sequence that it names."""
     return None if outcome is None or outcome.verdict is None else (outcome.verdict.kind.value, outcome.original)
-
-
-@settings(max_examples=300)
-@given(keeps, records, st.data())
-def test_verdicts_are_those_of_a_plain_list(keep: Keep, drawn: list[tuple[object, ...]], data: st.DataObject) -> None:
-    """Whatever comes between, in batches of any cut, continued from a snapshot at any place."""
-    log = list(enumerate(log_of(drawn, keep)))
-    oracle = Oracle()
-    expected = [oracle.apply(sequence, record) for sequence, record in log]
-    cuts = sorted({0, len(log), *data.draw(st.lists(st.integers(1, len(log)), max_size=4))})
-    names = NamesInMemory()
-    replica, whole, singly = Replica(names), Replica(NamesInMemory()), Replica(NamesInMemory())
-    found = []
-    for start, end in pairwise(cuts):
-        found += read(replica, log[start:end])
-        replica = Replica(names, rows=replica.held(), state=replica.state())
-    assert found == expected
-    assert read(whole, log) == expected
-    assert [shown(singly.apply(*record)) for record in log] == expected
-    live = [entry[0] for entry in oracle.live]
-    for other in (replica, whole, singly):
-        assert other.rows().rows["sequence"].tolist() == live
-        assert other.state() == singly.state()
 
 
 def test_one_too_many_lets_the_earliest_leave() -> None:

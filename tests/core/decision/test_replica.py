@@ -180,16 +180,6 @@ def test_a_replica_from_a_snapshot_continues_as_one_that_read_everything(
     assert list(second.rows().entries()) == list(whole.rows().entries())
 
 
-@given(records)
-def test_apply_many_gives_the_outcomes_of_apply(log: list[LogRecord]) -> None:
-    """A batch saves time and changes nothing, with any records."""
-    numbered = list(enumerate([FIRST, *log]))
-    one_by_one, batch = Replica(NamesInMemory()), Replica(NamesInMemory())
-    assert batch.apply_many(numbered) == [one_by_one.apply(sequence, record) for sequence, record in numbered]
-    assert batch.state() == one_by_one.state()
-    assert list(batch.rows().entries()) == list(one_by_one.rows().entries())
-
-
 def inputs_of(record: PageRecord | RejectedRecord | ExpiredRecord) -> set[Source]:
     """The input records that a record of the log is about."""
     end = record.end if isinstance(record, ExpiredRecord) else record.source.offset + 1

@@ -67,11 +67,12 @@ class Crawl:
 
     def decide(self, pages: Iterable[PreparedPage]) -> list[Verdict]:
         """Return the verdicts on pages in their order."""
-        first = len(self.decisions)
-        for prepared in pages:
-            sequence = next(self._sequence)
-            self._names[sequence] = prepared.page.id, prepared.page.url
-            self.decisions.append(self.decider.decide(sequence, prepared))
+        first, numbered = (
+            len(self.decisions),
+            [(sequence, page) for page, sequence in zip(pages, self._sequence, strict=False)],
+        )
+        self._names |= {sequence: (prepared.page.id, prepared.page.url) for sequence, prepared in numbered}
+        self.decisions += self.decider.decide_all(numbered)
         return [decision.verdict for decision in self.decisions[first:]]
 
 

@@ -10,8 +10,8 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
-from tests.core.decision.generated import Crawl
 from tests.core.shards.test_shards import SPACE
+from tests.oracle.crawl import Crawl
 from tests.page_names import NamesInMemory
 from tests.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
 

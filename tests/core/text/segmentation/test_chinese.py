@@ -16,7 +16,12 @@ from dedup_service.core.text.segmentation.chinese import USER_FREQUENCY
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 
 CHINESE = "记者昨日从市交通局获悉，跨江大桥将于下月通车，届时两岸车程缩短一半。"
-USER_WORDS = {"近重复网页": "n", "双筛": "x", "跨江": "v", "c++": "x", "a b": "x", "的": "u", "𠮷野家": "nt"}
+USER_WORDS = {"近重复网页": "n", "双筛": "x", "跨江": "v", "c++": "x", "a b": "x", "的": "u", "𠮷野家": "nt"} | {
+    "gpt模型": "x",
+    "云计算平台": "nz",
+    "ai芯片": "x",
+}
+"""One dictionary for all tests: each takes seconds to load."""
 PIECES = [
     "杭州西湖区",
     "龘靐齉爩",
@@ -49,42 +54,41 @@ TEXTS = st.lists(st.sampled_from(WORDS) | st.characters(min_codepoint=0x4E00, ma
 
 
 @cache
-def reference(*, user_words: bool) -> jieba.Tokenizer:
-    """jieba, with a user's words or without."""
+def reference() -> jieba.Tokenizer:
+    """jieba, with a user's words."""
     jieba.setLogLevel(logging.WARNING)
     tokenizer = jieba.Tokenizer()
     tokenizer.initialize()
-    for word, tag in USER_WORDS.items() if user_words else ():
+    for word, tag in USER_WORDS.items():
         tokenizer.add_word(word, USER_FREQUENCY, tag)
     return tokenizer
 
 
 @cache
-def segmenter(*, user_words: bool) -> ChineseSegmenter:
-    """Ours."""
-    return chinese_segmenter(USER_WORDS if user_words else {})
+def segmenter() -> ChineseSegmenter:
+    """Ours, with the same words."""
+    return chinese_segmenter(USER_WORDS)
 
 
-@pytest.mark.parametrize("user_words", [False, True])
 @given(parts=TEXTS)
-def test_words_are_those_of_jieba(user_words: bool, parts: list[str]) -> None:
+def test_words_are_those_of_jieba(parts: list[str]) -> None:
     """Of words, unknown letters, numbers, Latin words, lines and letters beyond the first plane, in any order."""
     text = "".join(parts)
-    assert segmenter(user_words=user_words).cut(text) == list(reference(user_words=user_words).cut(text))
+    assert segmenter().cut(text) == list(reference().cut(text))
 
 
 def test_words_of_long_sentences_are_those_of_jieba() -> None:
     """Sentences of frequent and rare words, as long as pages."""
     chosen = random.Random(3)
-    known = [word for word in reference(user_words=False).FREQ if word.strip()]
+    known = [word for word in reference().FREQ if word.strip()]
     for _ in range(40):
         text = "".join(chosen.choice(known)[: chosen.randrange(1, 9)] for _ in range(400))
-        assert segmenter(user_words=False).cut(text) == list(reference(user_words=False).cut(text))
+        assert segmenter().cut(text) == list(reference().cut(text))
 
 
 def test_segments_are_the_words_as_places() -> None:
     """No letter is lost, and an empty text has none."""
-    ours = segmenter(user_words=False)
+    ours = segmenter()
     segments = ours.segments(CHINESE)
     assert segments.strings() == ours.cut(CHINESE)
     assert "".join(ours.cut(CHINESE)) == CHINESE
@@ -93,7 +97,7 @@ def test_segments_are_the_words_as_places() -> None:
 
 def test_tags_name_nouns_verbs_and_numbers() -> None:
     """Each word comes with its part of speech, those that the dictionary lacks by what their letters are."""
-    tags = dict(segmenter(user_words=False).tag("记者采访市长 3.5% ab12，"))
+    tags = dict(segmenter().tag("记者采访市长 3.5% ab12，"))
     assert tags["记者"].startswith("n")
     assert tags["采访"].startswith("v")
     assert (tags["3.5%"], tags["ab12"], tags["，"], tags[" "]) == ("m", "eng", "x", "x")
@@ -101,7 +105,7 @@ def test_tags_name_nouns_verbs_and_numbers() -> None:
 
 def test_a_user_dictionary_is_used() -> None:
     """A word of the user's dictionary is one word, with its tag."""
-    ours = chinese_segmenter(parse_user_words(["近重复网页 100 n", "", "双筛"]))
+    ours = segmenter()
     assert "近重复网页" in ours.cut("近重复网页检测")
     assert ("近重复网页", "n") in ours.tag("近重复网页检测")
     assert ("双筛", "x") in ours.tag("双筛检测")
@@ -109,16 +113,16 @@ def test_a_user_dictionary_is_used() -> None:
 
 def test_words_of_a_user_dictionary_are_folded_as_texts_are() -> None:
     """Capital letters, traditional script, full width and the byte order mark of a file would match no text."""
-    lines = ["\ufeff近重复网页 100 n", "GPT模型", "雲計算平臺 nz", "ＡＩ芯片", "\ufeff"]
+    lines = ["\ufeff近重复网页 100 n", "", "GPT模型", "雲計算平臺 nz", "ＡＩ芯片", "\ufeff"]
     words = parse_user_words(lines)
     assert words == {"近重复网页": "n", "gpt模型": "x", "云计算平台": "nz", "ai芯片": "x"}
-    text = fold("GPT模型与雲計算平臺，AI芯片")
-    assert chinese_segmenter(words).cut(text) == ["gpt模型", "与", "云计算平台", ",", "ai芯片"]
+    assert words.items() <= USER_WORDS.items()
+    assert segmenter().cut(fold("GPT模型与雲計算平臺，AI芯片")) == ["gpt模型", "与", "云计算平台", ",", "ai芯片"]
 
 
 @pytest.mark.parametrize(("first", "second"), [("市长江", "大桥\n通车"), ("", "通车"), ("通车", ""), ("3.", "5% ab")])
 def test_two_texts_are_cut_apart(first: str, second: str) -> None:
     """A word never reaches from the end of one text into the next one."""
-    ours = segmenter(user_words=False)
+    ours = segmenter()
     pages = ours.segments_of_pages(PageTexts.of([PageText.of(second, first)]))
     assert [part.strings() for part in pages.parts()] == [ours.cut(first), ours.cut(second)]

@@ -30,9 +30,9 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.log_record import log_messages, log_parts, numbered, records_in
 from dedup_service.runtime.kafka.messages.page_batch import decode_columns, encode_batch
-from tests.core.decision.generated import Crawl
 from tests.core.decision.test_replica import FIRST, claiming, page
 from tests.core.decision.test_replica import records as some_records
+from tests.oracle.crawl import Crawl
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID
 

@@ -34,8 +34,8 @@ from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.shard_state import ShardReplica
 from dedup_service.runtime.kafka.topics import Topics
-from tests.core.decision.generated import Crawl
 from tests.core.shards.test_shards import SPACE, log_of
+from tests.oracle.crawl import Crawl
 from tests.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 
 

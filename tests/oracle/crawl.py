@@ -1,22 +1,40 @@
 """A generated crawl as records of a log: sites with templates, copies, repeat visits, claims, and what operators do.
 
 Texts are few and short, and sites share templates, so that cells crowd and equal texts, equal fingerprints and
-equal keys are frequent. Invariant: the same seed gives the same records.
+equal keys are frequent. `written_log` makes a log of it, with records that come twice, pages of another space, and
+changes of policy. Invariant: the same seed gives the same records.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
 from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
-from dedup_service.core.log_records import CorrectionRecord, RetractionRecord, TimeRecord
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    ExpiredRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+    TimeRecord,
+    UnwrittenRecord,
+)
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.splitmix import splitmix64
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
+from dedup_service.runtime.kafka.messages.log_record import numbered
+from tests.oracle.log import Oracle
+from tests.sharded_run import LoggedMessage, messages_of
 
 SITES, LATE = 6, 40
 SHORT = 60
@@ -142,3 +160,76 @@ def _read(title: str, text: str) -> tuple[bytes, bytes, int]:
     folded = letters(text)
     keys = packed_keys(min_hash_keys(distinct_ngrams(folded, SHINGLE), LEVELS))
     return pack_evidence(title, text, folded, b""), keys, len(folded)
+
+
+class WrittenLog:
+    """A log that is written message by message, and read by the oracle at once."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.messages: list[LoggedMessage] = []
+        self.oracle = Oracle()
+        self.records: list[PageRecord] = []
+        self._sequences: list[int] = []
+        self.add([PolicyRecord(policy, initial=True, log="a-log")])
+
+    def add(self, records: Sequence[LogRecord]) -> list[int]:
+        """Append a message with these records, pages or one record of another kind; return their sequences."""
+        (message,) = messages_of([records], first=2 * len(self.messages))
+        self.messages.append(message)
+        sequences = []
+        for sequence, record in numbered([message]):
+            self.oracle.read(sequence, record)
+            sequences.append(sequence)
+        self._sequences += sequences
+        return sequences
+
+    def pages(self, pages: Sequence[PreparedPage], space_id: str | None = None) -> list[int]:
+        """Append a message with these pages, each of which is another delivery."""
+        assert self.oracle.policy is not None
+        space = space_id or self.oracle.policy.space_id
+        first = len(self.records)
+        self.records += [PageRecord(Source("pages", 0, at), page, space) for at, page in enumerate(pages, first)]
+        return self.add(self.records[first:])
+
+    def drop(self, sequences: Sequence[int]) -> None:
+        """Append that pages were never passed on."""
+        self.add([UnwrittenRecord(tuple(sequences), "lost")])
+
+    def said(self) -> dict[Source, bytes | None]:
+        """Return what brute force says of each input record."""
+        return {source: answer.value for source, answer in self.oracle.answers.items()}
+
+    def live(self) -> list[int]:
+        """Return the sequences of the pages that are kept."""
+        return [sequence for sequence in self._sequences if self.oracle.holds(sequence)]
+
+
+def written_log(
+    seed: int, pages: int, policy: Policy, *, most: int = 120, rules: Sequence[MatchRule] = ()
+) -> WrittenLog:
+    """Return the log of a generated crawl. most: pages of a message. rules: now and then one is put in force."""
+    log, rng = WrittenLog(policy), random.Random(seed)
+    log.add([TimeRecord(999)])
+    for batch, changes in Crawl(seed, pages).batches(most):
+        log.pages(batch)
+        chance = rng.random()
+        if chance < 0.1:
+            log.add([rng.choice(log.records)])  # it was answered already
+        elif chance < 0.15:
+            log.pages(batch[:1], "another-space")
+        elif chance < 0.18:
+            first = rng.randrange(30)
+            log.add([ExpiredRecord(Source("pages", 1, first), first + 4)])
+        elif chance < 0.2:
+            log.add([RejectedRecord(Source("pages", 1, rng.randrange(30)), "no page")])
+        elif chance < 0.3:
+            live = log.live()
+            log.drop(rng.sample(live, min(len(live), 3)))
+        elif chance < 0.4 and rules:
+            policy = replace(policy, rule=rng.choice(rules))
+            log.add([PolicyRecord(policy)])
+        for change in changes:
+            if isinstance(change, Keep):
+                policy = replace(policy, keep=change)
+            log.add([PolicyRecord(policy) if isinstance(change, Keep) else change])
+    return log
