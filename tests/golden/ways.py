@@ -39,8 +39,8 @@ from dedup_service.core.url import canonicalise
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.verdict_json import verdict_line
-from tests.core.decision.generated import Crawl as GeneratedCrawl
 from tests.golden.crawls import Crawl, Fetched, Section, Step
+from tests.oracle.crawl import Crawl as GeneratedCrawl
 from tests.sharded_run import LoggedMessage, ShardedRun, decided_alone, messages_of
 
 T = TypeVar("T")

@@ -67,10 +67,8 @@ class Crawl:
 
     def decide(self, pages: Iterable[PreparedPage]) -> list[Verdict]:
         """Return the verdicts on pages in their order."""
-        first, numbered = (
-            len(self.decisions),
-            [(sequence, page) for page, sequence in zip(pages, self._sequence, strict=False)],
-        )
+        first = len(self.decisions)
+        numbered = [(sequence, page) for page, sequence in zip(pages, self._sequence, strict=False)]
         self._names |= {sequence: (prepared.page.id, prepared.page.url) for sequence, prepared in numbered}
         self.decisions += self.decider.decide_all(numbered)
         return [decision.verdict for decision in self.decisions[first:]]

@@ -1,6 +1,7 @@
 """Shards and a resolver, beyond what `tests/oracle` compares: crowds, lists, replicas, and outcomes of other logs."""
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,10 +14,14 @@ from dedup_service.core.log_records import (
     Policy,
     PolicyRecord,
     Source,
+    UnwrittenRecord,
+    sequence_at,
 )
+from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards import answers
 from dedup_service.core.shards import shard as shard_module
 from dedup_service.core.shards.answers import MessageAnswer
@@ -24,17 +29,44 @@ from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, decode_outcome
 from tests.core.decision.test_identical_crowds import of_crowd
-from tests.oracle.crawl import Crawl, written_log
+from tests.oracle.crawl import Crawl
 from tests.page_names import NamesInMemory
-from tests.sharded_run import LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
+from tests.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
 
 SPACE = "a-space"
+GUARDED = replace(rule_for(), guards=Guards(max_pages=3, max_hosts=2, max_titles=2))
+RULES = [rule_for(), GUARDED, rule_for("body"), MatchRule(keys=True, verified=rule_for().verified)]
 
 
-def log_of(seed: int, pages: int) -> list[LoggedMessage]:
-    """A generated crawl with all that operators do, as messages of a log."""
-    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=16))
-    return written_log(seed, pages, policy, most=16, rules=[rule_for("body"), rule_for()]).messages
+def log_of(
+    seed: int, pages: int, rule: MatchRule, window: int, keep: Keep | None = None, most: int | None = None
+) -> Iterator[list[LogRecord]]:
+    """A generated crawl with all that operators do, as the records of each message; `most` pages in one."""
+    policy = Policy(rule, Action.FLAG, SPACE, IndexLayout(slots=8, window=window), keep or Keep())
+    yield [PolicyRecord(policy, initial=True, log="a-log")]
+    rng, offset, sequences = random.Random(seed), 0, list[int]()
+    message = 1
+    for batch, changes in Crawl(seed, pages).batches(most or window):
+        records: list[LogRecord] = []
+        for page in batch:
+            records.append(PageRecord(Source("pages", 0, offset), page, SPACE))
+            offset += rng.random() > 0.05  # one in twenty is in the log twice
+        sequences += [sequence_at(2 * message, place) for place in range(len(records))]
+        yield records
+        message += 1
+        for change in changes:
+            if isinstance(change, Keep):
+                policy = replace(policy, keep=change)
+                yield [PolicyRecord(policy)]
+            else:
+                yield [change]
+            message += 1
+        if rng.random() < 0.1:
+            yield [UnwrittenRecord(tuple(rng.sample(sequences, min(3, len(sequences)))), "too large")]
+            message += 1
+        if rng.random() < 0.03:
+            yield [PolicyRecord(replace(policy, rule=rng.choice(RULES)))]
+            message += 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -93,7 +125,7 @@ def test_more_entries_than_a_shard_lists_expire_in_their_order(
 
 def test_replicas_of_a_shard_give_the_same_answers_whatever_they_have_learned_so_far() -> None:
     """A replica that learns each outcome at once and one that learns it when it must give the same bytes."""
-    messages = log_of(9, 300)
+    messages = messages_of(list(log_of(9, 300, rule_for(), window=16)))
     resolved = ShardedRun(2)
     list(resolved.decide(messages))
     outcomes = [decode_outcome(value)[1] for value in resolved.outcomes]
@@ -114,8 +146,7 @@ def test_replicas_of_a_shard_give_the_same_answers_whatever_they_have_learned_so
 
 def test_an_outcome_of_another_log_is_refused() -> None:
     """A shard raises StateError for an outcome of other pages than it has read, and has not learned it then."""
-    first, _, *rest = log_of(3, 60)  # without the time, so that pages come second
-    messages = [first, *rest]
+    messages = messages_of(list(log_of(3, 60, rule_for(), window=16)))
     resolved = ShardedRun(1)
     list(resolved.decide(messages))
     shard = Shard(ShardNumber(1, 1), NamesInMemory())
