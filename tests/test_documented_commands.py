@@ -25,6 +25,10 @@ OTHERS = {"--build-arg", "--command-config", "--segmenter"} | {
 }
 """Options of other programs, and of benchmarks and tests, which documents mention alone."""
 
+OF_KAFKA = {"--add", "--add-config", "--allow-principal", "--alter", "--cluster", "--operation", "--topic"} | {
+    "--transactional-id"
+}
+
 _FENCE = re.compile(r"^```.*?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*(?:\S*/)?twinsieve (.*)")
 _END = re.compile(r"(?:[|;&<>]|\d?>).*|#")
@@ -93,6 +97,13 @@ def test_commands_are_accepted(document: str) -> None:
         if (found is not None or words[0].startswith("--")) and given - known:
             wrong.append((" ".join(words), f"no option {', '.join(sorted(given - known))}"))
     assert wrong == []
+
+
+def test_messages_name_options_that_there_are() -> None:
+    """An option in a text of the code is one of `twinsieve`, or of a tool of Kafka or zstd."""
+    files = [path for folder in ("dedup_service", "crawler") for path in (ROOT / folder).rglob("*.py")]
+    named = {name for path in files for name in re.findall(r"(?<![-\w])--[a-z][a-z-]+", path.read_text("utf-8"))}
+    assert named - EVERY_OPTION - OTHERS - OF_KAFKA == {"--long"}
 
 
 def test_settings_and_variables_exist() -> None:

@@ -30,7 +30,7 @@ MIN_SPLIT = 4096
 """Entries up to which a bucket is never split.
 
 Above, a second level is faster (at this size 2 to 3.6 times at radius 3, equal at 7). The 1 MB that it takes
-is 256 bytes for each entry at most, 16 in a bucket of 65,536 (`python -m benchmarks.index --threshold`).
+is 256 bytes for each entry at most, 16 in a bucket of 65,536.
 """
 
 TIMES_AVERAGE = 3
