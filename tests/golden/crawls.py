@@ -125,16 +125,17 @@ class _Language:
             templates = self._rng.sample(lines, self._rng.randint(8, 16))
             sentences = [self._filled(line) for line in templates]
             yield self._page(f"{number}", title, sentences)
-            yield self._page(f"copy/{number}", title, self._edited(sentences, number))
+            headline = title if number % 3 else self._filled(self._rng.choice(self._bank["headline"][topic]))
+            yield self._page(f"copy/{number}", headline, self._edited(sentences, templates, number))
             if number % 2 == 0:  # the next item of a series: the same sentences with other names and numbers
                 yield self._page(f"next/{number}", title, [self._filled(line) for line in templates])
             if number % 3 == 0:
                 yield self._page(f"short/{number}", "", sentences[: 1 + number % 2])
 
-    def _edited(self, sentences: list[str], number: int) -> list[str]:
-        match number % 5:
-            case 0:
-                return sentences
+    def _edited(self, sentences: list[str], templates: list[str], number: int) -> list[str]:
+        """Return the sentences cut, reordered, framed, halved, shortened, with other figures, or as they are."""
+        third = set(self._rng.sample(range(len(sentences)), len(sentences) // 3))
+        match number % 7:
             case 1:
                 return sentences[1:]
             case 2:
@@ -145,7 +146,13 @@ class _Language:
                     self._filled(self._bank["source_line"]),
                     self._rng.choice(self._bank["boilerplate"]),
                 ]
-        return sentences[: len(sentences) // 2]
+            case 4:
+                return sentences[: len(sentences) // 2]
+            case 5:
+                return [line[len(line) // 3 :] if at in third else line for at, line in enumerate(sentences)]
+            case 6:
+                return [self._filled(templates[at]) if at in third else line for at, line in enumerate(sentences)]
+        return sentences
 
     def _page(self, path: str, title: str, sentences: list[str]) -> Fetched:
         return Fetched(f"https://{self._name}.example/{path}", title, self._bank["sentence_join"].join(sentences))

@@ -14,10 +14,10 @@ from tests.golden.ways import filtered, written
 
 PAIRS = ("pairs", "html", "natural", "reposts/text", "reposts/html", "english")
 STREAM_RUNS = {
-    "stream": (),
-    "stream --keep 500": ("--keep", "500"),
-    "stream --profile broad": ("--profile", "broad"),
-    "stream --profile precise": ("--profile", "precise"),
+    "DATA stream": (),
+    "DATA stream --keep 500": ("--keep", "500"),
+    "DATA stream --profile broad": ("--profile", "broad"),
+    "DATA stream --profile precise": ("--profile", "precise"),
 }
 
 
@@ -37,11 +37,11 @@ def _runs(data: Path) -> Iterator[Run]:
         yield Run(name, "command, 2 workers", partial(_filtered, stream, options), is_data=True)
     html = _found(data, "html/html")
     if html:
-        yield Run("html", "command on a folder", partial(_filtered, html, ()), is_data=True)
+        yield Run("DATA html", "command on a folder", partial(_filtered, html, ()), is_data=True)
     for name in PAIRS:
         pairs = _found(data, f"{name}/pairs.jsonl")
         if pairs:
-            yield Run(f"pairs of {name}", "command", partial(_compared, pairs.parent), is_data=True)
+            yield Run(f"DATA pairs {name}", "command", partial(_compared, pairs.parent), is_data=True)
 
 
 def _found(data: Path, name: str) -> Path | None:
