@@ -108,9 +108,7 @@ def _sizes(folder: Path) -> tuple[int | None, int | None]:
 
 def table_of(results: list[Result]) -> Table:
     """Return the results as a table."""
-    table = Table(
-        caption="digest: of the verdicts as lines of JSON, or (j) of all but their sequence · state: bytes a page"
-    )
+    table = Table(caption="digest: of the verdicts as lines of JSON, or (j) without their places · state: bytes a page")
     for name in ("set", "way"):
         table.add_column(name, overflow="fold")
     for name in ("pages", "digest", "verdicts", "pages/s", "on disk", "in memory"):

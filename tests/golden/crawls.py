@@ -148,10 +148,11 @@ class _Language:
                 ]
             case 4:
                 return sentences[: len(sentences) // 2]
-            case 5:
-                return [line[len(line) // 3 :] if at in third else line for at, line in enumerate(sentences)]
-            case 6:
-                return [self._filled(templates[at]) if at in third else line for at, line in enumerate(sentences)]
+            case 5 | 6 as edit:
+                return [
+                    line if at not in third else line[len(line) // 3 :] if edit == 5 else self._filled(templates[at])
+                    for at, line in enumerate(sentences)
+                ]
         return sentences
 
     def _page(self, path: str, title: str, sentences: list[str]) -> Fetched:

@@ -122,10 +122,7 @@ class _Service:
 
     def _start(self, name: str) -> None:
         log = self._folder / f"{name}-{len(list(self._folder.glob('*.log')))}.log"
-        # A process that was killed holds its place in the group until its session ends.
-        session = () if "shard" in self._options[name] else ("--session-timeout-s", 6)
-        where = (*self._where, "--state", self._folder / name)
-        self._processes[name] = Serving(log, *where, *session, *self._options[name])
+        self._processes[name] = Serving(log, *self._where, "--state", self._folder / name, *self._options[name])
 
     def _kill(self, name: str) -> None:
         self._processes[name].process.kill()
