@@ -49,7 +49,7 @@ def test_the_topic_says_what_groups_does(
     def expected() -> dict[int, Any]:
         """What `groups` says, by the policy of the log."""
         capfd.readouterr()
-        assert run(["groups", *where, "--min-size", "0", "-q"]) == 0
+        assert run(["groups", *where, "--min-size", "0"]) == 0
         groups = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
         policies.append({group["policy"] for group in groups})
         return {

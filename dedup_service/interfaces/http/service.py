@@ -60,7 +60,7 @@ class ServedService:
         self._live_stats = LiveStats("serve", scope="log", sampler=self._sampler)
         self._recent = RecentDecisions()
         self._metrics = Metrics(self._status, self._health, self._live_stats)
-        self._reader = PageReader(timeout_s=settings.page_timeout_s, memory_mb=settings.page_memory_mb)
+        self._reader = PageReader(timeout_s=settings.page_timeout_s)
         self.service = Service(settings, [*observers, self._health, self._metrics, self._live_stats, self._recent])
         self._live_stats.pool = self.service.pool_state
         self._live_stats.lag = self._lag

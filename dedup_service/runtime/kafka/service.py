@@ -76,7 +76,7 @@ from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
 from dedup_service.runtime.kafka.topics import OutputMode, Topics, require_canonical, require_shards
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
-from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
+from dedup_service.runtime.workers.page_limits import PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import PoolState
 from dedup_service.runtime.workers.preparation import Preparer
 
@@ -105,9 +105,8 @@ class ServiceSettings:
     shard; canonical.
     instance: name of this process in its groups; None takes the one in the state folder.
     rule, action, keep: None takes those of the log. processes: workers that prepare pages.
-    page_timeout_s, page_memory_mb: limits on the preparation of a page. rejection_limit: on records
-    that are not pages. start_s: how long to wait for unavailable brokers at startup; later the service waits
-    indefinitely.
+    page_timeout_s: limit on the preparation of a page. rejection_limit: on records that are not pages.
+    start_s: how long to wait for unavailable brokers at startup; later the service waits indefinitely.
     drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
     frozen process. session_timeout_s: after which the partitions of a process that died are reassigned. stall_s: a
     partition whose records wait longer than that while none is done makes its process not ready; give more than
@@ -132,7 +131,6 @@ class ServiceSettings:
     keep: Keep | None = None
     processes: int = 1
     page_timeout_s: float = PAGE_TIMEOUT_S
-    page_memory_mb: int = PAGE_MEMORY_MB
     rejection_limit: RejectionLimit = field(default_factory=RejectionLimit)
     start_s: float = 60.0
     drain_s: float = 30.0
@@ -318,7 +316,6 @@ class Service:
                 settings.space,
                 settings.processes,
                 timeout_s=settings.page_timeout_s,
-                memory_mb=settings.page_memory_mb,
                 keep_text=False,
                 chunk=InFlightLimits().chunk_records,
                 threads=False,  # the steps need the interpreter lock for most of their time: it would be a tenth slower
