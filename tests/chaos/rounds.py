@@ -47,6 +47,7 @@ from tests.chaos.reading import Tail, end_of, read_all
 from tests.chaos.shard_faults import NETWORK_FAULTS, SHARD_FAULTS, reshard
 from tests.chaos.shard_processes import SLOTS, Role, ShardPlan
 from tests.crawls.stream import Sent, stream
+from tests.hangs import HANG_S
 from tests.impatient_serve import VARIABLE
 
 GROUP = "chaos"
@@ -55,9 +56,8 @@ SESSION_S = 2.5
 TRANSACTION_S = 5.0
 DRAIN_S = 10.0
 IMPATIENT = {"session_timeout_s": SESSION_S, "transaction_timeout_s": TRANSACTION_S, "snapshot_every": 150}
-PATIENCE_S = 120.0
-SHARDED_PATIENCE_S = 240.0
-"""With a dozen processes that start again, on two cores."""
+PATIENCE_S = 2 * HANG_S
+"""For the last answer: with shards a dozen processes start again."""
 
 SECONDS_PER_FAULT = 5.0
 
@@ -76,7 +76,6 @@ class Plan:
     pause between two faults of a lane. recreate: at the end `pages` is deleted and created again.
     secured: services log in over TLS and may do what access lists say, some of which is withdrawn for a while.
     outputs: what the services write for a page. sharded: with shards and resolvers instead of whole services.
-    patience_s: for the last answer after the faults.
     """
 
     seed: str
@@ -94,7 +93,6 @@ class Plan:
     pause_s: float = 4.0
     outputs: OutputMode = OutputMode.PAGES
     sharded: ShardPlan | None = None
-    patience_s: float = PATIENCE_S
 
     @classmethod
     def draw(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
@@ -158,7 +156,6 @@ class Plan:
             early=rng.random() < 0.25,
             outputs=OutputMode.VERDICTS if rng.random() < 0.2 else OutputMode.PAGES,
             sharded=sharded,
-            patience_s=SHARDED_PATIENCE_S,
         )
 
 
@@ -359,7 +356,7 @@ class _Round:
         topics = (self._topics.verdicts, self._topics.dlq)
         expected = end_of(self._bootstrap, self._topics.pages)  # an answer to each, however many were deleted
         tail = Tail(self._bootstrap, topics)
-        deadline, answered = time.monotonic() + self._plan.patience_s, 0
+        deadline, answered = time.monotonic() + PATIENCE_S, 0
         moved_at = time.monotonic()
         while answered < expected and time.monotonic() < deadline and len(targets.fleet.crashes) < MAX_CRASHES:
             if more := sum(map(_records_answered, tail.poll())):

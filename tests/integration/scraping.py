@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from deploy.kafka.ports import free_ports
+from tests.hangs import HANG_S
 
 CONFIG = Path(__file__).parents[2] / "deploy" / "prometheus" / "prometheus.yml"
 RULES = CONFIG.with_name("rules.yml")
-PATIENCE_S = 120
 
 
 class Prometheus:
@@ -38,7 +38,7 @@ class Prometheus:
     def ask(self, path: str, **parameters: str) -> Any:
         """Return the data of an answer; fail if Prometheus reports an error."""
         query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as response:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=HANG_S) as response:
             answer = json.load(response)
         assert answer["status"] == "success", answer
         return answer["data"]
@@ -53,7 +53,7 @@ class Prometheus:
 
     def wait_for(self, condition: Callable[[], object]) -> None:
         """Wait until `condition` holds; fail if Prometheus ends."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + HANG_S
         while not condition():
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
@@ -62,4 +62,4 @@ class Prometheus:
     def end(self) -> None:
         """Stop the server."""
         self._process.terminate()
-        self._process.wait(PATIENCE_S)
+        self._process.wait(HANG_S)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.hangs import HANG_S
 from tests.impatient_serve import VARIABLE
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 240  # the first start of a new version compiles its loops
 
 
 class Serving:
@@ -48,7 +48,7 @@ class Serving:
     def get(self, path: str) -> tuple[int, str]:
         """Return status and body; (0, "") before it listens."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=10) as response:
+            with urllib.request.urlopen(self.url + path, timeout=HANG_S) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -58,7 +58,7 @@ class Serving:
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Wait until `condition()` holds; fail if the process ends first."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + HANG_S
         while not condition():
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
@@ -67,4 +67,4 @@ class Serving:
     def end(self, number: signal.Signals) -> int:
         """Send a signal and return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(HANG_S)

@@ -23,8 +23,9 @@ from dedup_service.runtime.kafka.state.step_offsets import BACKFILL_DECIDED, Ste
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from tests.chaos.reading import Tail, read_all
 from tests.crawls.stream import Kind, stream
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
-from tests.integration.serving import PATIENCE_S, ROOT, Serving
+from tests.integration.serving import ROOT, Serving
 from tests.integration.test_written_once import await_records
 from tests.oracle.log import oracle_of
 
@@ -81,7 +82,7 @@ class LoggedPages:
 
     def more(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until the log has more pages, or the process has ended."""
-        before, deadline = self.count, time.monotonic() + PATIENCE_S
+        before, deadline = self.count, time.monotonic() + HANG_S
         while self.count == before and process.poll() is None:
             assert time.monotonic() < deadline
             for message in self._tail.poll():
@@ -177,7 +178,7 @@ def test_of_two_at_once_the_later_one_goes_on_and_outputs_none_writes_nothing(
     earlier = start("--rate", 150, file)
     logged.more(earlier)
     assert run([*options, str(file)]) == 3
-    said = earlier.communicate(timeout=PATIENCE_S)[1].decode()
+    said = earlier.communicate(timeout=HANG_S)[1].decode()
     assert (earlier.returncode, "has taken the backfill 'backfill' over" in said) == (1, True), said
     story = max(good, key=lambda value: len(json.loads(value).get("text") or ""))
     copy = {**json.loads(story), "url": "https://copy.example/1", "id": "copy"}
@@ -242,7 +243,7 @@ def test_a_signal_ends_after_a_batch_and_the_same_command_goes_on(
     process = start("--rate", 300, file, other)
     logged.more(process)
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=PATIENCE_S)[1].decode()
+    said = process.communicate(timeout=HANG_S)[1].decode()
     assert process.returncode == 143, said
     stopped = summary_of(said)
     assert stopped["interrupted"] is True

@@ -15,6 +15,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.state.canonical_state import written_position
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka.readiness import wait_until
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 from tests.integration.test_replay import logged, published
@@ -86,6 +87,6 @@ def test_the_topic_says_what_groups_does(
     third.wait_for(lambda: third.get("/readyz") == (200, "ready\n"))
     assert run(["retract", *where, another]) == 0
     expect, both = expected(), (second, third)
-    assert wait_until(lambda: table_of(messages_of(broker, topics.canonical)) == expect, timeout_s=60)
+    assert wait_until(lambda: table_of(messages_of(broker, topics.canonical)) == expect, timeout_s=HANG_S)
     assert {serving.end(signal.SIGTERM) for serving in both} <= {143, 1}  # one may have found what it did not write
     assert table_of(messages_of(broker, topics.canonical)) == expect

@@ -12,8 +12,9 @@ import pytest
 
 from deploy.kafka import Cluster, ClusterError
 from deploy.kafka.readiness import wait_until
+from tests.hangs import HANG_S
 
-pytestmark = pytest.mark.broker  # also where a test starts its own
+pytestmark = [pytest.mark.long, pytest.mark.broker]
 ROOT = Path(__file__).parents[2]
 
 
@@ -35,7 +36,7 @@ def test_no_broker_outlives_a_killed_parent(tmp_path):
         bootstrap = address_of(parent)
         assert answers(bootstrap)
         parent.kill()
-    assert wait_until(lambda: not answers(bootstrap), timeout_s=30)
+    assert wait_until(lambda: not answers(bootstrap), timeout_s=HANG_S)
     assert list(tmp_path.iterdir())
     with launcher(tmp_path, "--", "true") as parent:
         parent.wait()

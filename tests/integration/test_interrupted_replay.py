@@ -29,6 +29,7 @@ from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, Se
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, describe, remove
 from dedup_service.runtime.resources import build_fingerprinter
 from deploy.kafka.readiness import wait_until
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running
 from tests.page_names import NamesInMemory
@@ -76,13 +77,13 @@ def ended_at(broker: Broker, log: Topics, half: Topics, offset: int, number: sig
                 time.sleep(0.002)
         finally:
             process.send_signal(number)
-    return process.wait(60)
+    return process.wait(HANG_S)
 
 
 def emptied(broker: Broker, topics: Topics) -> None:
     """Remove the topics and create them again, as an operator does."""
     remove(broker.connection, topics)
-    assert wait_until(lambda: not describe(broker.connection, topics), timeout_s=30)
+    assert wait_until(lambda: not describe(broker.connection, topics), timeout_s=HANG_S)
     create(broker.connection, topics, Layout(partitions=1))
 
 
@@ -192,7 +193,7 @@ def test_records_that_are_not_committed_yet_are_seen(broker: Broker, half: Topic
     producer.abort_transaction()
     producer.close()
     with closing(connect(KafkaConsumer, broker.connection, isolation_level="read_committed")) as reader:
-        assert wait_until(lambda: reader.end_offsets([partition])[partition] > 1, timeout_s=30)
+        assert wait_until(lambda: reader.end_offsets([partition])[partition] > 1, timeout_s=HANG_S)
     require_empty(broker.connection, half)
 
 

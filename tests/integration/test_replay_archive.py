@@ -12,6 +12,7 @@ import pytest
 from dedup_service.interfaces.cli.main import run
 from deploy.pywb import environment
 from tests.crawler.running import json_lines
+from tests.hangs import HANG_S
 from tests.interfaces.cli.test_revisits import COPY, PAGE, Capture, write
 
 pytestmark = pytest.mark.long
@@ -43,7 +44,7 @@ def replayed(python: Path, archive: Path, captures: Sequence[Capture]) -> list[d
     asked = [part for one in captures for part in (one.date.translate({ord(c): None for c in "-:TZ"}), one.url)]
     index = archive.with_name(archive.name.replace(".warc.gz", ".cdxj"))
     command = [python, SCRIPT, archive, index, *asked]
-    done = subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
     return json_lines(done.stdout)
 

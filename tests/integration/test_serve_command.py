@@ -12,8 +12,9 @@ import pytest
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics
 from tests.chaos.reading import read_all
+from tests.hangs import HANG_S
 from tests.integration.conftest import PARTITIONS, Broker
-from tests.integration.serving import PATIENCE_S, Serving
+from tests.integration.serving import Serving
 from tests.interfaces.cli.running import article, page
 
 pytestmark = pytest.mark.slow
@@ -84,7 +85,7 @@ def samples(serving: Serving) -> dict[str, float]:
 def test_missing_topics(broker: Broker, serve: Callable[..., Serving]) -> None:
     """They are not created by accident: the service says which command creates them."""
     nowhere = serve("--prefix", "nowhere.")
-    assert nowhere.process.wait(PATIENCE_S) in {1, 2}
+    assert nowhere.process.wait(HANG_S) in {1, 2}
     assert "nowhere." in nowhere.log.read_text().splitlines()[-1]
     assert "topics create" in nowhere.log.read_text().splitlines()[-1]
 

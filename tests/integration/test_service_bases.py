@@ -29,6 +29,7 @@ from dedup_service.runtime.resources import build_fingerprinter
 from deploy.kafka.readiness import wait_until
 from tests.chaos.reading import read_all
 from tests.crawls.texts import Writer
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running, settings
 from tests.runtime.embedded.test_bases import digests, said
@@ -143,7 +144,7 @@ def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, 
         progress.wait_for(lambda: progress.done >= 10)
     for bases, problem in (({}, "base corpus: not given"), (other, "base corpus: state ")):
         with running(settings(broker, topics, tmp_path / "own", bases=bases), Progress()) as service:
-            assert wait_until(lambda: bool(service.status().waits_for), timeout_s=60)
+            assert wait_until(lambda: bool(service.status().waits_for), timeout_s=HANG_S)
             health = Health(service.status)
             assert health.ready().text.startswith(problem)
             assert (health.ready().good, health.live().good) == (False, True)
@@ -155,12 +156,12 @@ def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, 
     everywhere = GivenBases(mine | {"more": "x"}, given_by="a variable")
     ignoring = settings(broker, topics, tmp_path / "own", bases=everywhere, steps=frozenset({FINGERPRINT}))
     with running(ignoring, Progress()) as service:
-        assert wait_until(lambda: bool(service.status().steps), timeout_s=60)
+        assert wait_until(lambda: bool(service.status().steps), timeout_s=HANG_S)
     assert len(verdicts(broker, topics)) == 10
     mount = tmp_path / "mount"
     moved = settings(broker, topics, tmp_path / "own", bases={"corpus": str(mount)})
     with running(moved, progress := Progress()) as service:
-        assert wait_until(lambda: "is no folder" in service.status().waits_for, timeout_s=60)
+        assert wait_until(lambda: "is no folder" in service.status().waits_for, timeout_s=HANG_S)
         shutil.copytree(tmp_path / "corpus", mount)
         progress.wait_for(lambda: progress.done >= 10)
         assert service.status().waits_for == ""

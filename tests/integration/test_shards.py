@@ -19,6 +19,7 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from tests.chaos.checking import check
 from tests.chaos.reading import read_all
 from tests.crawls.stream import Sent, stream
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 from tests.integration.test_written_once import await_answers, kill
@@ -82,7 +83,7 @@ def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
     assert read_all(broker.bootstrap, [sharded.verdicts])[sharded.verdicts] == []
     start("two", "--steps", "shard", "--shard", "2/2")
     await_answers(broker, sharded, len(sent))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_S
     while resolver.get("/readyz")[0] != 200:
         assert time.monotonic() < deadline, resolver.get("/readyz")
         time.sleep(0.2)
@@ -119,7 +120,7 @@ def test_replicas_that_answer_differently_stop_the_resolver(broker: Broker, shar
     other = replace(decode_answer(last.offset, [last.answer]), first=0, is_all=False)
     values = answer_parts(other, last.number, last.log)
     append(broker.connection, sharded.candidates, [Message(sharded.candidates, value, partition=0) for value in values])
-    assert resolver.process.wait(60) == 1
+    assert resolver.process.wait(HANG_S) == 1
     assert f"two replicas of shard 1/1 give different answers to message {last.offset}" in resolver.log.read_text()
 
 

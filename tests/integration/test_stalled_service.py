@@ -153,6 +153,7 @@ def test_a_stalled_service_is_seen(
         prometheus.end()
 
 
+@pytest.mark.long
 def test_expired_records_are_counted_one_by_one(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
     """Retention deletes 300 pages of two partitions while the service is down: the metric says 300."""
     bodies = [json.dumps(page(number, article(number))).encode() for number in range(340)]

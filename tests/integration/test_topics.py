@@ -18,6 +18,7 @@ from dedup_service.runtime.kafka.topics import (
     require_log,
 )
 from deploy.kafka.readiness import wait_until
+from tests.hangs import HANG_S
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def await_topics(broker, topics: Topics, true: Callable[[dict[str, TopicDescript
     def seen() -> bool:
         return true({fact.name: fact for fact in describe(broker.connection, topics)})
 
-    assert wait_until(seen, timeout_s=30)
+    assert wait_until(seen, timeout_s=HANG_S)
 
 
 def test_created_topics_pass_the_check(broker, topics):

@@ -30,12 +30,12 @@ from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.page_reader import PageReader
 from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.interfaces.cli.running import article, page
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 120.0
 TEXT = ". ".join(article(at, 12) for at in range(20))
 Ask = Callable[..., tuple[int, Any]]
 
@@ -55,7 +55,7 @@ class Decided(NullObserver):
     def wait_for(self, count: int) -> None:
         """Wait until `count` pages are decided."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self.count >= count, PATIENCE_S), self.count
+            assert self._changed.wait_for(lambda: self.count >= count, HANG_S), self.count
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def ask(
                 f"http://{address}{path}", data=data, headers={"content-type": "application/json"}
             )
             try:
-                with urllib.request.urlopen(request, timeout=60) as response:
+                with urllib.request.urlopen(request, timeout=HANG_S) as response:
                     return response.status, json.load(response)
             except urllib.error.HTTPError as error:
                 with error:
@@ -97,7 +97,7 @@ def ask(
             yield call
         finally:
             stop.set()
-            thread.join(PATIENCE_S)
+            thread.join(HANG_S)
 
 
 def publish(broker: Broker, topics: Topics, *pages: dict[str, object]) -> None:

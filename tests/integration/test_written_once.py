@@ -24,12 +24,12 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from tests.chaos.checking import check
 from tests.chaos.reading import Tail, read_all
 from tests.crawls.stream import Sent, stream
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
-LIMIT_S = 240.0
 Start = Callable[..., Serving]
 
 
@@ -41,7 +41,7 @@ def start(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Start]:
     def begin(*arguments: object, state: str = "state", prefix: str = topics.prefix, group: str = "g") -> Serving:
         log = tmp_path / f"log-{len(started)}"
         where = ("--bootstrap", broker.bootstrap, "--prefix", prefix, "--group", group, "--state", tmp_path / state)
-        started.append(Serving(log, *where, *arguments, session_timeout_s=2))
+        started.append(Serving(log, *where, *arguments))
         return started[-1]
 
     yield begin
@@ -89,7 +89,7 @@ def await_logged(broker: Broker, topics: Topics, count: int) -> None:
 
 def _await(broker: Broker, names: Sequence[str], count: int, count_in: Callable[[ConsumerRecord], int]) -> None:
     tail = Tail(broker.bootstrap, names)
-    deadline, records = time.monotonic() + LIMIT_S, 0
+    deadline, records = time.monotonic() + HANG_S, 0
     try:
         while records < count:
             records += sum(map(count_in, tail.poll()))
@@ -116,7 +116,7 @@ def test_a_second_group_on_one_prefix(broker: Broker, topics: Topics, start: Sta
     first.end(signal.SIGTERM)
     for number, steps in enumerate((["both"], ["fingerprint"], ["decide"], ["shard", "--shard", "1/1"], ["canonical"])):
         other = start("--steps", *steps, state=f"other-{number}", group="another")
-        assert other.process.wait(LIMIT_S) == 1
+        assert other.process.wait(HANG_S) == 1
         assert f"is the log of group {topics.prefix}g, this service is of group {topics.prefix}another" in (
             other.log.read_text()
         )
@@ -159,7 +159,7 @@ def test_pages_deleted_and_made_again(broker: Broker, topics: Topics, start: Sta
     append(broker.connection, topics.pages, pages(topics, 30, 0, 100))
     if not running:
         serving = start()
-    assert serving.process.wait(LIMIT_S) != 0
+    assert serving.process.wait(HANG_S) != 0
     text = serving.log.read_text()
     assert "was deleted and created again" in text
     assert "topics create --prefix NEW" in text
@@ -246,7 +246,7 @@ def limit(broker: Broker, topic: str, size_bytes: int) -> None:
 
 
 def test_partitions_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: Topics, start: Start) -> None:
-    """Another with 3,000 that are gets its verdicts, and a stop stays within its budget."""
+    """Another with 3,000 that are gets its verdicts, and a stop does not wait for them."""
     append(broker.connection, topics.pages, pages(topics, 3000, 1))
     first = start("--steps", "fingerprint")
     await_logged(broker, topics, 3000)
@@ -255,6 +255,4 @@ def test_partitions_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: T
         append(broker.connection, topics.pages, pages(topics, 3000, partition))
     second = start("--steps", "decide", "--drain-s", "6")
     await_answers(broker, topics, 3000)
-    began = time.monotonic()
-    second.end(signal.SIGTERM)
-    assert time.monotonic() - began < 12  # the old code took 5 s more than it was given, for either step
+    assert second.end(signal.SIGTERM) == 143

@@ -16,14 +16,14 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from deploy.programs import CHROMIUM, provide
+from tests.hangs import HANG_S
 
 T = TypeVar("T")
 
-PATIENCE_S = 120
 SERIOUS = {"serious", "critical"}
 DESK, PHONE = (1280, 900), (360, 740)
 
-expect.set_options(timeout=PATIENCE_S * 1000)
+expect.set_options(timeout=HANG_S * 1000)
 
 
 class Demo:
@@ -49,14 +49,14 @@ class Demo:
     def get(self, path: str) -> str:
         """Return the body at a path of the dashboard, "" while it does not answer."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=30) as response:
+            with urllib.request.urlopen(self.url + path, timeout=HANG_S) as response:
                 return response.read().decode()
         except OSError:
             return ""
 
     def wait_for(self, condition: Callable[[], T | None]) -> T:
         """Wait for a true result of `condition` and return it; fail if the process ends."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + HANG_S
         while not (result := condition()):
             assert self._process.poll() is None, self.output
             assert time.monotonic() < deadline, self.output
@@ -67,7 +67,7 @@ class Demo:
         """Send Ctrl-C and return the exit code."""
         self._process.send_signal(signal.SIGINT)
         try:
-            return self._process.wait(PATIENCE_S)
+            return self._process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise
@@ -88,7 +88,7 @@ class BrowserPage:
 
     def __init__(self, browser: Browser, url: str, size: tuple[int, int] = DESK, **context: Any) -> None:
         self._context = browser.new_context(viewport={"width": size[0], "height": size[1]}, base_url=url, **context)
-        self._context.set_default_timeout(PATIENCE_S * 1000)
+        self._context.set_default_timeout(HANG_S * 1000)
         self.page: Page = self._context.new_page()
         self.faults: list[str] = []
         self.asked: set[str] = set()
@@ -113,7 +113,7 @@ class BrowserPage:
 
     def until(self, expression: str, argument: object = None) -> None:
         """Wait until a JavaScript expression holds; Playwright's own wait needs `eval`, which the page forbids."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + HANG_S
         while not self.page.evaluate(expression, argument):
             assert time.monotonic() < deadline, expression
             self.page.wait_for_timeout(50)

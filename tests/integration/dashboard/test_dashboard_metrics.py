@@ -11,7 +11,8 @@ import yaml
 
 from deploy.kafka.ports import free_ports
 from deploy.programs import PROMETHEUS, PROMTOOL, provide
-from tests.integration.dashboard.browsing import PATIENCE_S, Demo
+from tests.hangs import HANG_S
+from tests.integration.dashboard.browsing import Demo
 from tests.integration.scraping import RULES, Prometheus
 
 pytestmark = pytest.mark.long
@@ -48,7 +49,7 @@ def tools() -> dict[str, Path]:
 def test_promtool_accepts_rules_and_configuration(tools: dict[str, Path], arguments: list[str]) -> None:
     """Syntax and types are right, and each alert fires when its test expects it."""
     command = [tools["promtool"], *arguments]
-    done = subprocess.run(command, cwd=RULES.parent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(command, cwd=RULES.parent, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SUCCESS" in done.stdout
 

@@ -9,8 +9,8 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 
-FAST = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "500"}
-QUICK = {"request_timeout_ms": "4000"}
+FAST = {"group.initial.rebalance.delay.ms": "0"}
+QUICK = {"request_timeout_ms": "8000"}
 
 
 @pytest.fixture(scope="package")

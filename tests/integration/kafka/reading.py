@@ -7,15 +7,14 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
-
-LIMIT_S = 120.0
+from tests.hangs import HANG_S
 
 
 def until(reached: Callable[[], bool], what: str, turn: Callable[[], object] = lambda: time.sleep(0.02)) -> None:
     """Call `turn` until `reached` holds."""
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while not reached():
-        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {HANG_S:g} s: {what}"
         turn()
 
 

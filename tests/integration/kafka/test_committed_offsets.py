@@ -20,6 +20,7 @@ from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
+from tests.hangs import HANG_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
 
@@ -49,7 +50,7 @@ def resources() -> tuple[int, int]:
 
 def settled(before: tuple[int, int]) -> tuple[int, int]:
     """Threads and files now; waits for threads that are about to end."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG_S
     while resources() > before and time.monotonic() < deadline:
         time.sleep(0.05)
     return resources()
@@ -104,7 +105,7 @@ def test_a_member_whose_network_thread_ends_joins_again(connection: Connection, 
 def read(member: GroupConsumer, count: int) -> list[ConsumerRecord]:
     """The next records; they begin again where the group has committed, here at the first one."""
     records: list[ConsumerRecord] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_S
     while len(records) < count and time.monotonic() < deadline:
         records += member.poll(0.5, 10)
     return records
@@ -113,11 +114,12 @@ def read(member: GroupConsumer, count: int) -> list[ConsumerRecord]:
 def test_a_topic_that_does_not_exist_has_no_offsets(connection: Connection) -> None:
     """Nor has it partitions."""
     assert committed_offsets(connection, GROUP, "nowhere") == {}
-    reader = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=5)
+    reader = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=HANG_S)
     assert reader.partitions_of("nowhere") == []
     reader.close()
 
 
+@pytest.mark.long
 def test_failed_tries_lose_no_thread_and_no_socket(
     connection: Connection, own_topics: Topics, wounded: Cluster
 ) -> None:

@@ -25,11 +25,11 @@ from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import Preparer
+from tests.hangs import HANG_S
 from tests.integration.conftest import PARTITIONS, Broker
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 90.0
 SPACE = SpaceOptions()
 
 
@@ -107,14 +107,14 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.step.run(self.stop, lambda: time.monotonic() + 30)
+            self.step.run(self.stop, lambda: time.monotonic() + HANG_S)
         except BaseException as error:
             self.error = error
 
     def end(self) -> None:
         """Stop the step, and check that it ended without an error."""
         self.stop.set()
-        self.thread.join(LIMIT_S)
+        self.thread.join(HANG_S)
         assert not self.thread.is_alive()
         if self.error is not None:
             raise self.error
@@ -153,7 +153,7 @@ def publish(connection: Connection, topics: Topics, messages: list[Message]) -> 
 
 def eventually(done: Callable[[], bool], running: Running | None = None) -> None:
     """Wait for `done()`; fail where it takes too long or the step has failed."""
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while not done():
         assert time.monotonic() < deadline, "not in time"
         if running is not None and running.error is not None:
@@ -246,6 +246,7 @@ def test_a_stop_commits_begun_records_and_leaves_the_rest(broker: Broker, topics
     assert (len(counts), set(counts.values())) == (1500, {1})
 
 
+@pytest.mark.long
 def test_a_member_that_joins_and_one_that_goes_lose_nothing(broker: Broker, topics: Topics, inline: Preparer) -> None:
     """Records in flight of a partition that is reassigned are dropped, and read again by its new owner."""
     small = FingerprintSettings(batch_records=20)

@@ -36,7 +36,7 @@ class Member:
             on_revoked=self._revoked,
             on_assigned=self.begun.extend,
             on_expired=lambda partition, start, end: self.expired.append((partition, start, end)),
-            session_timeout_s=3.0,
+            session_timeout_s=10.0,
             on_demand=on_demand,
         )
 

@@ -28,6 +28,7 @@ from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.topics import Topics
 from tests.chaos.reading import read_all
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.kafka.test_service import Progress, running, settings
 
@@ -111,7 +112,7 @@ def _send(
     )
     try:
         for key, value, headers in records:
-            producer.send(topics.pages, value or b"", key, list(headers), partition=0).get(timeout=60)
+            producer.send(topics.pages, value or b"", key, list(headers), partition=0).get(timeout=HANG_S)
     finally:
         producer.close()
 
@@ -185,7 +186,7 @@ def test_a_poll_is_bounded_in_bytes(broker: Broker, topics: Topics) -> None:
         reader.assign([TopicPartition(topics.pages, 0)])
         reader.seek_to_beginning()
         keys: list[bytes] = []
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_S
         while len(keys) < 40 and time.monotonic() < deadline:
             records = [record for found in reader.poll(500, 500).values() for record in found]
             assert sum(len(record.value) for record in records) <= 64 * MEBIBYTE

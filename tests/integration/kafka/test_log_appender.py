@@ -13,6 +13,7 @@ from dedup_service.runtime.kafka.client.log_appender import LogAppender
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
+from tests.hangs import HANG_S
 from tests.integration.kafka.reading import committed_values
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
@@ -25,7 +26,7 @@ def threads() -> Iterator[None]:
     """Check that no thread of a retired producer is left once its request has timed out."""
     before = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_S
     while (left := set(threading.enumerate()) - before) and time.monotonic() < deadline:
         left.pop().join(0.2)
     assert not left
@@ -56,6 +57,7 @@ def test_messages_are_there_in_order_with_their_offsets(connection: Connection, 
     assert committed_values(connection, own_topics.fingerprints) == [message.value for message in messages]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("threads")
 def test_kills_at_any_moment_lose_nothing(wounded: Cluster, connection: Connection, own_topics: Topics) -> None:
     """Who appends again what may be lost has every message there, and for the first time in order."""

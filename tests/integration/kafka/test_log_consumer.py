@@ -16,6 +16,7 @@ from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from deploy.kafka import Cluster
+from tests.hangs import HANG_S
 from tests.integration.kafka.reading import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
@@ -36,7 +37,7 @@ def delete_below(connection: Connection, partition: TopicPartition, offset: int)
 @pytest.fixture
 def partitions(connection: Connection) -> Iterator[PartitionReader]:
     """A reader of partitions, with a short limit."""
-    reader = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=5.0)
+    reader = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=HANG_S)
     yield reader
     reader.close()
 
@@ -207,6 +208,7 @@ def test_partitions_can_be_read_from_a_time_on(
     assert partitions.offset_at(first, middle_ms + 3_600_000) is None
 
 
+@pytest.mark.long
 def test_a_reader_waits_for_an_absent_broker(wounded: Cluster, connection: Connection, own_topics: Topics) -> None:
     """The reader continues where the broker comes back in time, and raises where it does not."""
     append(connection, own_topics.fingerprints, messages(own_topics, 1))

@@ -17,6 +17,7 @@ from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, 
 from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog, ServiceStatus, StepStatus
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
+from tests.hangs import HANG_S
 from tests.integration.kafka.reading import take, until
 from tests.integration.kafka.test_group_consumer import Member
 
@@ -176,6 +177,7 @@ def test_a_partition_without_an_offset_begins_where_its_group_is(
     assert [row(backlog, step).lag for step in (FINGERPRINT, DECIDE)] == [8, 20]
 
 
+@pytest.mark.long
 def test_without_brokers_the_figures_are_old_and_say_so(
     wounded: Cluster, connection: Connection, own_topics: Topics
 ) -> None:
@@ -222,7 +224,7 @@ def test_pages_behind_an_open_transaction_of_a_publisher_are_a_stall(
     publisher = KafkaProducer(bootstrap_servers=connection.servers, transactional_id=f"{own_topics.prefix}crawler")
     publisher.init_transactions()
     publisher.begin_transaction()
-    publisher.send(own_topics.pages, b"0", partition=0).get(timeout=30)
+    publisher.send(own_topics.pages, b"0", partition=0).get(timeout=HANG_S)
     publish(connection, own_topics, range(3))
     assert row(monitor.measure(), FINGERPRINT).stalled_s == 0
     clocks.passed_s = 100.0
@@ -245,7 +247,7 @@ def test_a_transaction_that_keeps_the_steps_from_reading_on_is_named(
     frozen = KafkaProducer(bootstrap_servers=connection.servers, transactional_id=name)
     frozen.init_transactions()
     frozen.begin_transaction()
-    frozen.send(own_topics.offsets, b"{}", b"{}", partition=0).get(timeout=30)
+    frozen.send(own_topics.offsets, b"{}", b"{}", partition=0).get(timeout=HANG_S)
     monitor = BacklogMonitor(
         connection, own_topics, f"{own_topics.prefix}g", interval_s=0.1, wall_clock=lambda: time.time() + 100
     )

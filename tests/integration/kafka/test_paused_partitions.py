@@ -8,11 +8,10 @@ from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow
-
-LIMIT_S = 60.0
 
 
 def test_records_set_aside_by_a_pause_are_returned(broker: Broker, topics: Topics) -> None:
@@ -37,7 +36,7 @@ def test_records_set_aside_by_a_pause_are_returned(broker: Broker, topics: Topic
 def read(reader: GroupConsumer, count: int) -> list:  # type: ignore[type-arg]
     """Poll, at most five records at a time, until `count` have arrived."""
     found: list = []  # type: ignore[type-arg]
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while len(found) < count and time.monotonic() < deadline:
         found += reader.poll(0.2, min(5, count - len(found)))
     assert len(found) == count

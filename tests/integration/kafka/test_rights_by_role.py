@@ -21,6 +21,7 @@ from deploy.kafka import Cluster
 from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, Grant
 from deploy.kafka.readiness import wait_until
 from tests.documented_rights import granted_to
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 from tests.integration.test_replay import logged, published
@@ -83,11 +84,11 @@ def allowed(lists: AccessLists, grants: Iterable[Grant]) -> Iterator[None]:
     grants = set(grants)
     lists.grant(grants)
     try:
-        assert wait_until(lambda: lists.count() == len(grants), timeout_s=30)
+        assert wait_until(lambda: lists.count() == len(grants), timeout_s=HANG_S)
         yield
     finally:
         lists.withdraw(grants)
-        assert wait_until(lambda: lists.count() == 0, timeout_s=30)
+        assert wait_until(lambda: lists.count() == 0, timeout_s=HANG_S)
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,7 @@ def test_a_store_reads_what_it_stores(lists: AccessLists, served: Topics, user: 
                 connect(KafkaConsumer, user, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False)
             ) as reader:
                 reader.subscribe([topic])
-                assert wait_until(lambda reader=reader: bool(reader.poll(1000)), timeout_s=60)
+                assert wait_until(lambda reader=reader: bool(reader.poll(1000)), timeout_s=HANG_S)
                 reader.commit()
 
 
@@ -230,6 +231,7 @@ def is_refused(call: Call, topics: Topics, commands: Sequence[tuple[str, ...]]) 
     return any(code == 1 and "grant the user" in said for code, said in (call(topics, *one) for one in commands))
 
 
+@pytest.mark.long
 def test_an_operator_needs_every_right(lists: AccessLists, served: Topics, call: Call) -> None:
     """Without any one of them, some command is refused, and says what to grant."""
     for right, others in without_each(granted_to("operator", served.prefix)):
@@ -237,6 +239,7 @@ def test_an_operator_needs_every_right(lists: AccessLists, served: Topics, call:
             assert is_refused(call, served, PROBES), right
 
 
+@pytest.mark.long
 def test_an_admin_needs_every_right(lists: AccessLists, served: Topics, call: Call, user: Connection) -> None:
     """To create a set, to find that it exists, or to repair its transactions."""
     rights = granted_to("admin", served.prefix)

@@ -34,11 +34,11 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from tests.chaos.checking import check
 from tests.chaos.reading import read_all
 from tests.crawls.stream import Sent, stream
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 120.0
 PAGES = 300
 
 
@@ -69,7 +69,7 @@ class Progress(NullObserver):
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Wait until `condition` holds, checked after every batch; raise the error that ended a service."""
         with self._changed:
-            ended = self._changed.wait_for(lambda: self.failure is not None or condition(), LIMIT_S)
+            ended = self._changed.wait_for(lambda: self.failure is not None or condition(), HANG_S)
         if self.failure is not None:
             raise self.failure
         assert ended, f"only {self.done} decided; {self.problems}"
@@ -97,7 +97,7 @@ def running(chosen: ServiceSettings, progress: Progress, *observers: Progress) -
         yield service
     finally:
         stop.set()
-        thread.join(LIMIT_S)
+        thread.join(HANG_S)
     if progress.failure is not None:
         raise progress.failure
 
@@ -130,7 +130,7 @@ def test_two_services_share_the_work_and_each_record_is_answered_once(
     progress, first, second = Progress(), Progress(), Progress()
     one, two = (settings(broker, topics, tmp_path / name, outputs=outputs) for name in ("one", "two"))
     with running(one, progress, first) as here, running(two, progress, second) as there:
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + HANG_S
         while not all(len(both_steps(service)) == 2 for service in (here, there)):
             assert progress.failure is None, progress.failure
             assert time.monotonic() < deadline, (both_steps(here), both_steps(there))
@@ -167,6 +167,7 @@ def test_operator_records_apply_to_every_service(broker: Broker, topics: Topics,
     assert check(broker.bootstrap, topics, [*sent, sent[0]], frozenset({sent[0].truth.name})).complaints == []
 
 
+@pytest.mark.long
 def test_a_service_without_memory_ends_and_the_next_one_goes_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
     """The error has the limit; with a higher one, each record is answered once."""
     sent = list(stream(14, 100))
@@ -180,6 +181,7 @@ def test_a_service_without_memory_ends_and_the_next_one_goes_on(broker: Broker, 
     assert check(broker.bootstrap, topics, sent).complaints == []
 
 
+@pytest.mark.long
 def test_a_service_whose_memory_is_used_up_lets_pages_expire(
     broker: Broker, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,7 +237,7 @@ def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(
     """A worker that stands still would otherwise be waited for until twice the time limit of a page, 20 minutes."""
     before = set(multiprocessing.active_children())
     service = Service(settings(broker, topics, tmp_path / "s", drain_s=2.0, page_timeout_s=600.0))
-    stop, deadline = threading.Event(), time.monotonic() + LIMIT_S
+    stop, deadline = threading.Event(), time.monotonic() + HANG_S
     thread = threading.Thread(target=service.run, args=(stop,), daemon=True)
     thread.start()
     while (pool := service.pool_state()) is None or not pool.ready:
@@ -250,7 +252,7 @@ def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(
             assert time.monotonic() < deadline
             time.sleep(0.02)
         stop.set()
-        thread.join(LIMIT_S / 2)
+        thread.join(HANG_S)
         assert not thread.is_alive()
         assert not set(multiprocessing.active_children()) - before
     finally:

@@ -17,6 +17,7 @@ from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
+from tests.hangs import HANG_S
 from tests.integration.kafka.reading import committed_values, take
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
@@ -45,7 +46,7 @@ def threads() -> Iterator[None]:
     """Check that no thread of a retired producer is left once its request has timed out."""
     before = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_S
     while (left := set(threading.enumerate()) - before) and time.monotonic() < deadline:
         left.pop().join(0.2)
     assert not left

@@ -21,10 +21,10 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 from tests.chaos.reading import read_all
 from tests.crawler.running import FAST, TIMEOUT_S, environment, json_lines, run, twinsieve
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 
 PAGES = build_site()
-LIMIT_S = 120.0
 NARROW = ("--set", "SCRAPER_SLOT_MAX_ACTIVE_SIZE=40000", "--set", "CONCURRENT_REQUESTS_PER_DOMAIN=4")
 """Makes a crawl of small pages stop as soon as a crawl of large pages would."""
 
@@ -44,7 +44,7 @@ def fetched(visits: Counter[str]) -> Counter[str]:
 
 
 def until(reached: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while not reached():
         assert time.monotonic() < deadline
         assert process is None or process.poll() is None
@@ -53,7 +53,7 @@ def until(reached: Callable[[], bool], process: subprocess.Popen[str] | None = N
 
 def at_rest(count: Callable[[], int], for_s: float = 3.0) -> None:
     """Wait until the count has not changed for `for_s` seconds."""
-    last, since, deadline = count(), time.monotonic(), time.monotonic() + LIMIT_S
+    last, since, deadline = count(), time.monotonic(), time.monotonic() + HANG_S
     while time.monotonic() - since < for_s:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -86,6 +86,7 @@ def test_every_fetched_page_is_published(tmp_path: Path, broker: Broker, topics:
     assert list(tmp_path.iterdir()) == [tmp_path / "pages.jsonl"]
 
 
+@pytest.mark.long
 def test_ctrl_c_without_a_broker_reports_unpublished_pages(tmp_path: Path, own_cluster: Callable[..., Cluster]) -> None:
     """It waits for its timeout, counts the pages that were not published, and exits with 1."""
     cluster, topics = own_cluster(), Topics()

@@ -18,12 +18,12 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from dedup_service.scrapy import KafkaPublisher
 from deploy.kafka import Cluster
 from tests.chaos.reading import read_all
+from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow
 
 TEXT = "the harbour council met on Tuesday " * 60
-LIMIT_S = 120.0
 
 
 class Crawl:
@@ -41,7 +41,7 @@ class Crawl:
         return self.crawler.stats.get_value(f"twinsieve/{name}", 0)
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(HANG_S):
             while not reached():  # noqa: ASYNC110 - counters set no event
                 await asyncio.sleep(0.02)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.interfaces.http.access_guard import ENV_VARIABLE
+from tests.hangs import HANG_S
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
@@ -27,14 +28,14 @@ def test_figures_while_it_runs(tmp_path: Path) -> None:
         process.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
         process.stdin.flush()
         verdicts = [json.loads(process.stdout.readline()) for _ in range(2)]
-        with urllib.request.urlopen(f"{where}api/stats", timeout=30) as answer:
+        with urllib.request.urlopen(f"{where}api/stats", timeout=HANG_S) as answer:
             stats = json.load(answer)
-        with urllib.request.urlopen(f"{where}api/duplicates", timeout=30) as answer:
+        with urllib.request.urlopen(f"{where}api/duplicates", timeout=HANG_S) as answer:
             rows = json.load(answer)["rows"]
-        with urllib.request.urlopen(f"{where}metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"{where}metrics", timeout=HANG_S) as answer:
             metrics = answer.read().decode()
         process.stdin.close()
-        assert process.wait(60) == 3
+        assert process.wait(HANG_S) == 3
     assert [verdict["verdict"] for verdict in verdicts] == ["unique", "duplicate"]
     summary = stats["summary"]
     assert (summary["mode"], summary["pages"], summary["rejected"], summary["entries"]) == ("filter", 2, 1, 1)

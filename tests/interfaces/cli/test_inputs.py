@@ -16,6 +16,7 @@ import brotli
 import pytest
 import zstandard
 
+from tests.hangs import HANG_S
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
@@ -163,7 +164,7 @@ def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
 
     reader = threading.Thread(target=read)  # while it runs: a terminal takes some KiB, then its writer waits
     reader.start()
-    out, _ = process.communicate(timeout=240)
+    out, _ = process.communicate(timeout=HANG_S)
     reader.join()
     os.close(ours)
     assert process.returncode == 0

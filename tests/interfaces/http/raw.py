@@ -4,8 +4,7 @@ import socket
 from typing import Self
 
 from dedup_service.interfaces.http.server import Address
-
-PATIENCE_S = 30.0
+from tests.hangs import HANG_S
 
 
 def request(method: str = "GET", path: str = "/livez", body: bytes = b"", **headers: str) -> bytes:
@@ -24,7 +23,7 @@ class Line:
         self.socket = socket.socket()
         if small:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.socket.settimeout(PATIENCE_S)
+        self.socket.settimeout(HANG_S)
         self.socket.connect((address.host, address.port))
 
     def __enter__(self) -> Self:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Self
 
 from dedup_service.interfaces.http.server import Address
-
-PATIENCE_S = 60.0
+from tests.hangs import HANG_S
 
 
 class Watcher:
@@ -22,7 +21,7 @@ class Watcher:
         self.socket = socket.socket()
         if small:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.socket.settimeout(PATIENCE_S)
+        self.socket.settimeout(HANG_S)
         self.socket.connect((address.host, address.port))
         more = "" if last_id is None else f"Last-Event-ID: {last_id}\r\n"
         self.socket.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\n{more}{headers}\r\n".encode())
@@ -113,9 +112,9 @@ class Crowd:
                     self.received_bytes[key.data] += len(key.fileobj.recv(1 << 18))  # type: ignore[union-attr]
 
 
-def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+def until(condition: Callable[[], bool]) -> None:
     """Wait until `condition()` holds; AssertionError if that takes too long."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)

@@ -6,6 +6,7 @@ import sys
 import threading
 
 from dedup_service.interfaces.http.explain_routes import ExplainWorker
+from tests.hangs import HANG_S
 
 AT_EXIT = """
 import time
@@ -42,7 +43,7 @@ def test_a_question_that_does_not_end_delays_no_stop() -> None:
 
     def wait() -> int:
         begun.set()
-        assert release.wait(60)
+        assert release.wait(HANG_S)
         return 1
 
     async def ask() -> list[int]:
@@ -54,12 +55,12 @@ def test_a_question_that_does_not_end_delays_no_stop() -> None:
         return [(await question).status_code for question in questions]
 
     assert asyncio.run(ask()) == [200, 503]
-    assert closed.wait(30)
+    assert closed.wait(HANG_S)
 
 
 def test_an_exit_waits_for_no_question() -> None:
     """The interpreter ends, whether the backend was closed or not."""
     for close in (True, False):
         program = [sys.executable, "-c", AT_EXIT.format(close=close)]
-        ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+        ended = subprocess.run(program, capture_output=True, text=True, timeout=HANG_S, check=True)
         assert ended.stdout == "done\n"

@@ -16,6 +16,7 @@ from dedup_service.interfaces.http.group_routes import MAX_SHOWN, NO_GROUPS, gro
 from dedup_service.interfaces.http.server import Address, HttpServer
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.groups.live_groups import LiveGroups
+from tests.hangs import HANG_S
 from tests.interfaces.cli.running import article
 from tests.interfaces.http.test_why import TEXT, Ask, ask, dashboard, dedup, story
 
@@ -104,7 +105,7 @@ def test_a_service_says_what_to_run_instead() -> None:
     try:
         with HttpServer(Starlette(routes=group_routes(backend)), Address("127.0.0.1", 0)) as server:
             with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(f"http://{server.address}/api/group?sequence=1", timeout=60)
+                urllib.request.urlopen(f"http://{server.address}/api/group?sequence=1", timeout=HANG_S)
             with refused.value as answer:
                 assert (answer.code, json.load(answer)) == (404, {"error": NO_GROUPS})
     finally:

@@ -15,6 +15,7 @@ from dedup_service.interfaces.http import page_routes as routes
 from dedup_service.interfaces.http.access_guard import AccessGuard, Token
 from dedup_service.interfaces.http.page_routes import CHARTS, PAGE, PAGES, page_html, page_routes
 from dedup_service.interfaces.http.server import Address, HttpServer
+from tests.hangs import HANG_S
 
 SECRET = "correct-horse-battery"
 ALL_PAGES = [*PAGES.values(), "token.html"]
@@ -36,7 +37,7 @@ def address() -> Address:
 
 def get(server: HttpServer, path: str, **headers: str) -> tuple[HTTPResponse, bytes]:
     """Return the answer and its body."""
-    connection = HTTPConnection(server.address.host, server.address.port, timeout=30)
+    connection = HTTPConnection(server.address.host, server.address.port, timeout=HANG_S)
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("GET", path, headers={"authorization": f"Bearer {SECRET}"} | names)
     try:

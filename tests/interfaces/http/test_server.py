@@ -10,6 +10,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health, probes_app
 from dedup_service.interfaces.http.server import Address, HttpServer
+from tests.hangs import HANG_S
 from tests.interfaces.http.fake_status import FakeStatus, both_steps
 
 
@@ -30,7 +31,7 @@ def server(status: FakeStatus) -> Iterator[HttpServer]:
 def get(server: HttpServer, path: str) -> tuple[int, str]:
     """Return status and body of an answer."""
     try:
-        with urllib.request.urlopen(f"http://{server.address}{path}", timeout=30) as response:
+        with urllib.request.urlopen(f"http://{server.address}{path}", timeout=HANG_S) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         with error:

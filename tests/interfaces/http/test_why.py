@@ -15,6 +15,7 @@ from dedup_service.core.page import Page
 from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
 from dedup_service.interfaces.http.server import Address
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from tests.hangs import HANG_S
 from tests.interfaces.cli.running import article
 
 TEXT = ". ".join(article(at, 12) for at in range(20))
@@ -51,7 +52,7 @@ def ask(dashboard: EmbeddedDashboard, dedup: NearDuplicateFilter) -> Iterator[As
             named = {"content-type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
             request = urllib.request.Request(f"http://{server.address}{path}", data=data, headers=named)
             try:
-                with urllib.request.urlopen(request, timeout=60) as response:
+                with urllib.request.urlopen(request, timeout=HANG_S) as response:
                     return response.status, json.load(response)
             except urllib.error.HTTPError as error:
                 with error:

@@ -9,6 +9,7 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.http.access_guard import ENV_VARIABLE
+from tests.hangs import HANG_S
 from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, RunningMiddleware, page
 
 
@@ -20,7 +21,7 @@ def test_a_crawl_shows_what_it_finds(caplog: pytest.LogCaptureFixture) -> None:
     try:
         running.give(page("1", FERRY))
         running.give(page("2", FERRY_AGAIN))
-        with urllib.request.urlopen(f"http://{address[0]}/api/stats?history=none", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{address[0]}/api/stats?history=none", timeout=HANG_S) as answer:
             values = json.load(answer)
     finally:
         running.close()
@@ -31,7 +32,7 @@ def test_a_crawl_shows_what_it_finds(caplog: pytest.LogCaptureFixture) -> None:
         ("fingerprint", "wait"), ("fingerprint", "prepare"), ("decide", "decide"), ("decide", "commit"),
     }  # fmt: skip
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(f"http://{address[0]}/api/stats", timeout=30)
+        urllib.request.urlopen(f"http://{address[0]}/api/stats", timeout=HANG_S)
 
 
 def test_another_address_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

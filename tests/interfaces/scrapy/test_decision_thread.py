@@ -9,6 +9,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.interfaces.scrapy.decision_thread import DecisionThread
+from tests.hangs import HANG_S
 
 
 def page(number: int) -> PreparedPage:
@@ -27,7 +28,7 @@ class Batches:
     def __call__(self, pages: Sequence[PreparedPage]) -> list[Verdict]:
         self.sizes.append(len(pages))
         self.in_progress.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(HANG_S)
         return [Verdict(sequence=1, id=p.page.id, url=p.page.url, kind=VerdictKind.UNIQUE, space="s") for p in pages]
 
 
@@ -36,7 +37,7 @@ def test_pages_that_wait_during_a_commit_share_the_next_one() -> None:
     batches = Batches()
     thread = DecisionThread(batches)
     futures = [thread.submit(page(0))]
-    assert batches.in_progress.wait(10)
+    assert batches.in_progress.wait(HANG_S)
     futures += [thread.submit(page(number)) for number in range(1, 6)]
     batches.go_on.set()
     assert [future.result(10).url for future in futures] == [page(number).page.url for number in range(6)]

@@ -15,6 +15,7 @@ from scrapy.utils.test import get_crawler
 from dedup_service.core.page import Page
 from dedup_service.interfaces.scrapy import KafkaPublisher, PageOfItemsMiddleware
 from tests.crawler.running import environment
+from tests.hangs import HANG_S
 
 URL = "https://a.example/x"
 
@@ -121,6 +122,6 @@ except ConfigurationError as error:
 def test_the_add_on_needs_no_client_library_until_it_publishes() -> None:
     """Without the extra everything can be imported; a crawl that publishes says what to install."""
     done = subprocess.run(
-        [sys.executable, "-c", MISSING], env=environment(), capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", MISSING], env=environment(), capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert "pip install 'twinsieve[scrapy,kafka]'" in done.stdout, done.stderr

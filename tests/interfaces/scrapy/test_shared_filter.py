@@ -98,10 +98,8 @@ def test_the_last_crawl_closes_the_state(tmp_path: Path) -> None:
     ("name", "one", "two"),
     [
         ("TWINSIEVE_ACTION", "flag", "drop"),
-        ("TWINSIEVE_SPACE", "twinsieve", "tf"),
         ("TWINSIEVE_PROFILE", "balanced", "precise"),
         ("TWINSIEVE_KEEP", 5, "all"),
-        ("TWINSIEVE_JOURNAL_DAYS", 7, 8),
     ],
 )
 def test_crawls_that_do_not_agree_are_refused(tmp_path: Path, name: str, one: Any, two: Any) -> None:

@@ -20,6 +20,7 @@ from dedup_service.interfaces.cli.support.step_options import USED_BY
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.kafka.state.mounted_bases import require_bases
 from dedup_service.runtime.kafka.topics import OutputMode
+from tests.hangs import HANG_S
 from tests.impatient_serve import VARIABLE
 from tests.interfaces.cli.running import Cli, Ran
 
@@ -30,7 +31,9 @@ def serve(*arguments: object, **fields: object) -> Ran:
     """Run the command in a separate process, because it configures logging and signals. fields: of its settings."""
     command = [sys.executable, "-m", "tests.impatient_serve", "serve", *map(str, arguments)]
     environment = os.environ | {VARIABLE: json.dumps(fields)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hangs import HANG_S
+
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys, time
@@ -15,9 +17,9 @@ from dedup_service.interfaces.cli.support.stop_signals import StopSignals
 
 with StopSignals(lambda number: print("stopping", number.name, flush=True)) as signals:
     print("ready", flush=True)
-    signals.stop.wait(60)
+    signals.stop.wait()
     if "busy" in sys.argv:
-        time.sleep(60)
+        time.sleep(3600)
 sys.exit(signals.code)
 """
 
@@ -37,7 +39,7 @@ def test_the_first_signal_requests_a_stop(number: signal.Signals, code: int) -> 
     """The program ends by itself, with the exit code of the signal."""
     with start() as process:
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=HANG_S)
     assert (process.returncode, out, err) == (code, f"stopping {number.name}\n", "")
 
 
@@ -48,7 +50,7 @@ def test_the_second_signal_ends_a_program_that_does_not_stop() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "stopping SIGTERM\n"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=HANG_S)
     assert (process.returncode, err) == (-signal.SIGINT, "")
 
 
@@ -104,7 +106,7 @@ def native(kind: str) -> "tuple[subprocess.Popen[str], list[str]]":
 def deliver(process: "subprocess.Popen[str]", number: signal.Signals) -> None:
     """Send a signal and wait until it is delivered: two that wait at once are one."""
     process.send_signal(number)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_S
     while any(
         int(line.split()[1], 16)
         for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -126,12 +128,13 @@ def test_two_signals_end_a_process_at_once_wherever_it_is(kind: str, number: sig
         else:
             deliver(process, number)
             process.send_signal(number)
-        assert process.wait(10) == -number
+        assert process.wait(HANG_S) == -number
     finally:
         process.kill()
         process.communicate()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's part of it")
 def test_workers_in_native_code_end_with_a_process_that_is_killed() -> None:
@@ -141,10 +144,10 @@ def test_workers_in_native_code_end_with_a_process_that_is_killed() -> None:
     try:
         deliver(process, signal.SIGTERM)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == -signal.SIGTERM
+        assert process.wait(HANG_S) == -signal.SIGTERM
     finally:
         process.kill()
         process.communicate()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG_S
     while worker.exists() and worker.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline

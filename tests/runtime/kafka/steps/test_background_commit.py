@@ -5,12 +5,13 @@ import threading
 import pytest
 
 from dedup_service.runtime.kafka.steps.background_commit import BackgroundCommit
+from tests.hangs import HANG_S
 
 
 def test_the_starter_goes_on_until_it_asks() -> None:
     """The action runs meanwhile, and the next one may follow when its result was taken."""
     commit, may_end, ended = BackgroundCommit(), threading.Event(), []
-    commit.start(lambda: ended.append(may_end.wait(30)))
+    commit.start(lambda: ended.append(may_end.wait(HANG_S)))
     assert not commit.done()
     may_end.set()
     commit.result()
