@@ -65,19 +65,6 @@ def test_the_frame_is_marked_and_counted(folder: Path, one: str, other: str) -> 
         assert pair["host_letters"][side] == pytest.approx(letters("".join(FRAME)), abs=2 * len(FRAME))
 
 
-def test_text_of_one_page_alone_is_not_marked(folder: Path) -> None:
-    """On a host that has shown it under one title, the frame is text like any other."""
-    pair = explained(folder, "p8", "p8")["match"]
-    assert (marked(pair, "one"), pair["host_letters"]) == ("", {"one": 0, "other": 0})
-
-
-def test_bounds_are_those_without_host_text(folder: Path) -> None:
-    """Two pages that have nothing but their frame in common have no sentence in common."""
-    pair = explained(folder, "p2", "p1")["match"]
-    assert (pair["likeness"]["sentences"], pair["matches"]) == (0.0, False)
-    assert pair["likeness"]["min_letters"] < letters(page(1, [article(1, 60)]).text)
-
-
 def test_the_terminal_shows_it(folder: Path) -> None:
     """In brackets where there are no colours, and grey where there are; with the letters that do not count."""
     with state_pages(folder) as pages:

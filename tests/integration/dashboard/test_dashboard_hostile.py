@@ -5,15 +5,12 @@ The filter runs in this process, so that a test decides when pages arrive.
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from dedup_service.core.page import Page
-from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.http.access_guard import Token
 from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
@@ -131,23 +128,6 @@ def test_a_group_shows_dates_and_shares_of_main_text(
     assert watched.axe() == []
 
 
-def test_pages_undecided_because_of_guards_are_counted(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:
-    """The page shows the number by guard if a site returns one page for all addresses."""
-    walled = WatchedFilter(tmp_path / "state", rule=replace(PROFILES["balanced"], guards=Guards(max_hosts=3)))
-    try:
-        watched = watch(walled.url)
-        watched.page.goto("/")
-        expect(watched.page.locator("#line")).to_have_text("connected")
-        expect(watched.page.locator("[data-figure=guarded]")).to_have_count(0)
-        verdicts = [walled.give(f"https://host{host}.example/", "Please agree", article(1)) for host in range(9)]
-        undecided = verdicts.count("undecided")
-        assert undecided >= 3
-        expect(watched.page.locator("[data-figure=guarded]")).to_contain_text(f"hosts {undecided}.")
-        watched.close()
-    finally:
-        walled.close()
-
-
 def test_a_correction_changes_the_next_verdict(dedup: WatchedFilter, watch: Callable[..., BrowserPage]) -> None:
     """After "Not a duplicate", the same page is kept when it is delivered again."""
     text = article(1)
@@ -166,15 +146,6 @@ def test_a_correction_changes_the_next_verdict(dedup: WatchedFilter, watch: Call
     page.get_by_role("button", name="Is a duplicate of it").click()
     expect(page.locator("#said")).to_contain_text("in force")
     assert dedup.give("https://b.example/1", "One story", text) != "unique"
-
-
-def test_an_error_of_the_server_is_shown(dedup: WatchedFilter, watch: Callable[..., BrowserPage]) -> None:
-    """For a URL that the filter has not seen, the page shows the server's message."""
-    watched = watch(dedup.url)
-    watched.page.goto("/why?url=https://nobody.example/")
-    expect(watched.page.locator("#trouble")).to_be_visible()
-    assert [fault for fault in watched.faults if "404" not in fault] == []
-    watched.faults.clear()  # the browser logs an answer that is an error
 
 
 def test_a_lost_connection_is_restored(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:

@@ -88,17 +88,6 @@ def test_an_acknowledged_page_has_value_key_and_headers(broker: Broker, topics: 
     assert headers["content-type"] == b"application/json"
 
 
-def test_pages_in_flight_are_bounded(broker: Broker, topics: Topics) -> None:
-    """Of five hundred items at once, at most eight pages and 20,000 bytes are in flight; all arrive."""
-    bounds = {"TWINSIEVE_KAFKA_BUFFER_PAGES": 8, "TWINSIEVE_KAFKA_BUFFER_BYTES": 20_000}
-    with crawl(broker.bootstrap, topics, **bounds) as (running, runner):
-        runner.run(running.give(stories(500)))
-        assert running.stat("published_count") == 500
-    assert 0 < running.stat("publish_max_pages") <= 8
-    assert 0 < running.stat("publish_max_bytes") <= 20_000
-    assert len(set(published(broker.bootstrap, topics))) == 500
-
-
 def test_a_page_too_large_for_the_topic_delays_no_other(broker: Broker) -> None:
     """It is counted and its item continues; the pages around it are published."""
     topics = Topics("large.")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.interfaces.cli.support.outputs import MAX_MESSAGES
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 BAD_LINES = {
@@ -49,14 +48,6 @@ def test_bad_lines_are_counted_and_not_kept(cli: Cli, tmp_path: Path) -> None:
     assert kept.read_bytes().count(b"\n") == 1
 
 
-def test_messages_on_bad_lines_are_limited(cli: Cli, tmp_path: Path) -> None:
-    """After the first hundred, bad lines are only counted and written to the errors file."""
-    path, errors = write_lines(tmp_path / "pages.jsonl", [b"hello"] * (MAX_MESSAGES + 50)), tmp_path / "errors.jsonl"
-    ran = cli("filter", path, "--errors", errors, "--quiet")
-    assert len(ran.err.splitlines()) == MAX_MESSAGES + 1
-    assert len(errors.read_text().splitlines()) == MAX_MESSAGES + 50
-
-
 def test_blank_lines_and_a_byte_order_mark_are_ignored(cli: Cli, tmp_path: Path) -> None:
     """Editors write them; line numbers still count every line."""
     path = tmp_path / "pages.jsonl"
@@ -64,29 +55,6 @@ def test_blank_lines_and_a_byte_order_mark_are_ignored(cli: Cli, tmp_path: Path)
     ran = cli("filter", path, "--quiet")
     assert [verdict["id"] for verdict in ran.lines] == ["p1"]
     assert "line 4: " in ran.err
-
-
-UNDECIDED = {
-    "empty text": {"text": ""},
-    "only white space": {"text": " \n\t "},
-    "only punctuation": {"text": "…!?"},
-    "neither text nor html": {},
-    "null text": {"text": None},
-    "empty html": {"html": ""},
-    "html without text": {"html": "<html><body><script>1</script></body></html>"},
-}
-
-
-@pytest.mark.parametrize("content", UNDECIDED.values(), ids=UNDECIDED)
-def test_a_page_without_text_is_kept_with_a_reason(cli: Cli, tmp_path: Path, content: dict[str, object]) -> None:
-    """A page without text is neither an error nor a duplicate, also when it occurs twice."""
-    values = [{"url": f"https://news.example/{number}", **content} for number in (1, 2)]
-    path, kept = write_lines(tmp_path / "pages.jsonl", values), tmp_path / "kept.jsonl"
-    ran = cli("filter", path, "--kept", kept)
-    assert ran.code == 0
-    assert [verdict["verdict"] for verdict in ran.lines] == ["undecided", "undecided"]
-    assert all(verdict["reason"] for verdict in ran.lines)
-    assert kept.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.slow
@@ -98,14 +66,6 @@ def test_a_page_of_50_mb_is_kept_undecided(cli: Cli, tmp_path: Path, key: str) -
     assert ran.code == 0
     assert [verdict["verdict"] for verdict in ran.lines] == ["undecided", "unique"]
     assert "too large" in ran.lines[0]["reason"]
-
-
-def test_any_url_identifies_its_page(cli: Cli, tmp_path: Path) -> None:
-    """A file URL or a URN is a name like a Web address: the same name again is the same page."""
-    values = [page(1, url="file:///a/b.html"), page(2, url="urn:isbn:1"), page(1, url="file:///a/b.html", id="again")]
-    ran = cli("filter", write_lines(tmp_path / "pages.jsonl", values))
-    assert ran.code == 0
-    assert [verdict["verdict"] for verdict in ran.lines] == ["unique", "unique", "unchanged"]
 
 
 def test_a_full_disk_stops_cleanly(cli: Cli, tmp_path: Path) -> None:

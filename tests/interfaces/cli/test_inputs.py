@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
 import threading
@@ -12,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import brotli
 import pytest
 import zstandard
 
@@ -59,36 +57,6 @@ def test_a_warc_file_gives_a_warc_file(cli: Cli, tmp_path: Path) -> None:
     assert [line["verdict"] for line in cli("filter", kept).lines] == ["unique", "unique"]
 
 
-def test_a_warc_with_one_brotli_response(cli: Cli, tmp_path: Path) -> None:
-    """It is decoded like any other; the run ended with a traceback at this record, every time."""
-    header = b"Content-Type: text/html\r\nContent-Encoding: br\r\n"
-    plain = gzip.decompress(response(2, "https://a.example/2", b""))
-    block = b"HTTP/1.1 200 OK\r\n" + header + b"\r\n" + brotli.compress(html(2))
-    head = re.sub(rb"Content-Length: [0-9]+", b"Content-Length: %d" % len(block), plain.partition(b"\r\n\r\n")[0])
-    archive = tmp_path / "crawl.warc.gz"
-    others = [response(number, f"https://a.example/{number}", html(number)) for number in (1, 3)]
-    archive.write_bytes(others[0] + gzip.compress(head + b"\r\n\r\n" + block + b"\r\n\r\n") + others[1])
-    ran = cli("filter", archive, "--quiet")
-    assert (ran.code, ran.err) == (0, "")
-    assert [line["verdict"] for line in ran.lines] == ["unique", "unique", "unique"]
-
-
-@pytest.mark.parametrize("damage", ["truncated", "corrupt", "garbage behind"])
-def test_a_damaged_gz_file_of_lines_is_reported(cli: Cli, tmp_path: Path, damage: str) -> None:
-    """Lines before the damage have verdicts; the rest is one bad record, and the exit code is 3."""
-    lines = b"".join(json.dumps(page(number)).encode() + b"\n" for number in range(300))
-    packed = gzip.compress(lines)
-    middle = len(packed) // 2
-    corrupt = packed[:middle] + bytes(byte ^ 0xFF for byte in packed[middle : middle + 50]) + packed[middle + 50 :]
-    path = tmp_path / "pages.jsonl.gz"
-    path.write_bytes({"truncated": packed[:middle], "corrupt": corrupt, "garbage behind": packed + b"garbage"}[damage])
-    errors = tmp_path / "errors.jsonl"
-    ran = cli("filter", path, "--errors", errors, "--quiet")
-    assert ran.code == 3
-    assert ran.lines
-    assert "cannot be read from here on" in json.loads(errors.read_text().splitlines()[-1])["error"]
-
-
 @pytest.mark.parametrize("suffix", [".xz", ".bz2", ".warc.zst"])
 def test_other_compressions_are_refused_with_what_unpacks_them(cli: Cli, tmp_path: Path, suffix: str) -> None:
     """Their bytes were reported as thousands of bad lines."""
@@ -97,17 +65,6 @@ def test_other_compressions_are_refused_with_what_unpacks_them(cli: Cli, tmp_pat
     ran = cli("filter", path)
     assert (ran.code, ran.out) == (2, "")
     assert "has to be unpacked first" in ran.err
-
-
-def test_a_truncated_warc_file_is_reported(cli: Cli, tmp_path: Path) -> None:
-    """Complete records have verdicts; the rest is a bad record with its offset, and the exit code is 3."""
-    archive = tmp_path / "crawl.warc.gz"
-    records = [response(1, "https://a.example/1", html(1)), response(2, "https://a.example/2", html(2))]
-    archive.write_bytes(records[0] + records[1][:-40])
-    ran = cli("filter", archive, "--quiet")
-    assert ran.code == 3
-    assert ran.lines[0]["verdict"] == "unique"
-    assert f"at byte {len(records[0])}: " in ran.err
 
 
 def test_a_folder_gives_a_folder(cli: Cli, tmp_path: Path) -> None:
@@ -220,36 +177,6 @@ def test_several_inputs_are_one_stream(cli: Cli, tmp_path: Path, monkeypatch: py
     assert kept.read_bytes() == (tmp_path / "expected.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-def test_kept_lines_of_several_files_are_lines(cli: Cli, tmp_path: Path, end: bytes) -> None:
-    """A file without a line end made one line of its last page and the next file's first one; a mark is no page."""
-    lines = [json.dumps(page(number)).encode() for number in range(6)]
-    for number, name in enumerate(("one", "two", "three")):
-        path = tmp_path / f"{name}.jsonl"
-        path.write_bytes(b"\xef\xbb\xbf" + lines[2 * number] + b"\n" + lines[2 * number + 1] + end)
-    kept = tmp_path / "kept.jsonl"
-    assert cli("filter", *(tmp_path / f"{name}.jsonl" for name in ("one", "two", "three")), "--kept", kept).code == 0
-    again = cli("filter", kept)
-    assert (again.code, len(again.lines)) == (0, 6)
-
-
-@pytest.mark.parametrize("packed", [(False, True, False), (True, False, True), (False, False, False)])
-def test_kept_records_of_several_warc_files_are_a_warc_file(cli: Cli, tmp_path: Path, packed: tuple[bool, ...]) -> None:
-    """Compressed or not, with what separates a record from the next one, or without."""
-    names = []
-    for number, is_packed in enumerate(packed):
-        records = [
-            response(2 * number + at, f"https://a.example/{number}/{at}", html(2 * number + at)) for at in (1, 2)
-        ]
-        plain = b"".join(map(gzip.decompress, records)).removesuffix(b"\r\n\r\n")
-        names.append(tmp_path / f"{number}.warc{'.gz' * is_packed}")
-        names[-1].write_bytes(b"".join(records) if is_packed else plain)
-    kept = tmp_path / "kept.warc"
-    assert cli("filter", *names, "--kept", kept).code == 0
-    again = cli("filter", kept)
-    assert (again.code, len(again.lines), again.err.count("twinsieve: ")) == (0, 6, 0)
-
-
 def test_bad_records_name_their_input(cli: Cli, tmp_path: Path) -> None:
     """On stderr and in the errors file; its lines are counted for each input."""
     for name in ("one", "two"):
@@ -324,13 +251,6 @@ def test_wrong_inputs_are_refused_before_any_is_read(
     assert message in ran.err
 
 
-def test_a_name_with_the_characters_of_a_pattern_is_a_name(cli: Cli, tmp_path: Path) -> None:
-    """If there is such a file, no pattern is looked for."""
-    write_lines(tmp_path / "day[1].jsonl", [page(1)])
-    write_lines(tmp_path / "day1.jsonl", [page(2), page(3)])
-    assert len(cli("filter", tmp_path / "day[1].jsonl").lines) == 1
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -369,17 +289,6 @@ def test_outputs_are_packed_as_their_names_say(
     for verdicts, errors in (plain, packed):
         assert cli("filter", lines, "-o", verdicts, "--errors", errors).code == 3
     assert [unpacked(file.read_bytes()) for file in packed] == [file.read_bytes() for file in plain]
-
-
-@pytest.mark.parametrize(("ending", "unpacked"), [("gz", gzip.decompress), ("zst", unpacked_frames)])
-def test_a_packed_output_without_lines_is_a_packed_file(
-    cli: Cli, tmp_path: Path, ending: str, unpacked: Callable[[bytes], bytes]
-) -> None:
-    """What unpacks files takes the one of bad records, too, of which there are none."""
-    lines, errors = write_lines(tmp_path / "pages.jsonl", [page(1)]), tmp_path / f"errors.jsonl.{ending}"
-    assert cli("filter", lines, "--errors", errors).code == 0
-    assert errors.stat().st_size > 0
-    assert unpacked(errors.read_bytes()) == b""
 
 
 @pytest.mark.parametrize(

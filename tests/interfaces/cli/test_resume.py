@@ -133,14 +133,6 @@ def test_a_run_that_ended_begins_anew(inputs: list[Path], tmp_path: Path, cli: C
     assert written(out) == first
 
 
-def test_a_damaged_note_is_no_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
-    """All is read again."""
-    (tmp_path / "state" / resume.NOTE_FILE).write_bytes(b"{")
-    ran = cli(*interrupted)
-    assert "going on" not in ran.err
-    assert ran.code == 3
-
-
 def edited_note(state: Path, **values: object) -> None:
     """Change values of a note."""
     path = state / resume.NOTE_FILE
@@ -191,24 +183,6 @@ def test_a_note_without_its_state_is_no_note(interrupted: list[str], tmp_path: P
     assert "going on" not in cli(*interrupted).err
 
 
-def test_a_note_beside_an_older_journal_is_no_note(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who restores journal and pages from a copy has all read again: later copies of lost pages are found."""
-    articles = [page(number, article(number, 30)) for number in range(1100)]
-    lines = write_lines(tmp_path / "in.jsonl", articles + [page(2000 + n, article(n, 30)) for n in range(600, 1000)])
-    state, older = tmp_path / "state", tmp_path / "older"
-    arguments = ("filter", lines, "-o", tmp_path / "v.jsonl", "--state", state, "--processes", "1")
-    stopped_in_the_middle(cli, monkeypatch, *arguments, batches=1)
-    shutil.copytree(state, older)
-    stopped_in_the_middle(cli, monkeypatch, *arguments, batches=1)
-    shutil.copy(state / resume.NOTE_FILE, older)
-    shutil.rmtree(state)
-    older.rename(state)
-    ran = cli(*arguments)
-    assert "is another one, or an older copy, since the run that was interrupted" in ran.err
-    cli("filter", lines, "-o", tmp_path / "whole.jsonl", "--state", tmp_path / "new", "--processes", "1")
-    assert (tmp_path / "v.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-
-
 def test_the_run_of_another_command_removes_the_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
     """It may have written the same outputs, even if it cannot go on itself."""
     cli("filter", tmp_path / "in" / "pages.jsonl", "--state", tmp_path / "state", "--processes", "1")
@@ -248,42 +222,6 @@ def test_a_folder_of_kept_pages_that_is_gone_is_written_anew(
     ran = cli(*arguments, "--processes", "1")
     assert ("going on" in ran.err) == (change == "none")
     assert len(list(kept.rglob("*.html"))) == 1100
-
-
-def test_a_broken_end_is_counted_once(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interruption behind the bad record of a damaged file does not report it again."""
-    first = write_lines(tmp_path / "a.jsonl", [page(number) for number in range(511)])
-    broken = tmp_path / "b.parquet"
-    broken.write_bytes(b"PAR1 is no Parquet")
-    last = write_lines(tmp_path / "c.jsonl", [page(number) for number in range(600, 700)])
-    errors = tmp_path / "errors.jsonl"
-    arguments = ("filter", first, broken, last, "-o", tmp_path / "v.jsonl", "--errors", errors)
-    stopped_in_the_middle(cli, monkeypatch, *arguments, "--state", tmp_path / "state", batches=1)
-    ran = cli(*arguments, "--state", tmp_path / "state", "--json")
-    assert "going on behind record 1 of" in ran.err
-    assert json.loads(ran.err.splitlines()[-1])["bad_records"] == 1
-    assert len(errors.read_bytes().splitlines()) == 1
-
-
-@pytest.mark.parametrize("gone", [0, 1])
-def test_an_input_that_goes_while_it_is_read_ends_no_run(
-    gone: int, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is open is read to its end, the next one is a bad record, and both are noted."""
-    monkeypatch.setattr(resume, "EVERY_S", 0.0)
-    pages = [page(number, article(number, 30)) for number in range(2000)]
-    inputs = [write_lines(tmp_path / f"{n}.jsonl", pages[n::2]) for n in range(2)]
-    note = resume.ProgressNotes.note
-
-    def and_remove(self: resume.ProgressNotes, sync: Callable[[], None]) -> None:
-        inputs[gone].unlink(missing_ok=True)
-        note(self, sync)
-
-    monkeypatch.setattr(resume.ProgressNotes, "note", and_remove)
-    out = tmp_path / "v.jsonl"
-    ran = cli("filter", *inputs, "-o", out, "--state", tmp_path / "state", "--processes", "1")
-    assert ran.code in (0, 3)
-    assert _lines(out) >= 1000
 
 
 def test_a_pipe_is_read_from_its_start(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,20 +193,6 @@ def test_payloads_are_compared_as_they_are_replayed(
         assert "Content-Type" not in records[1][1]
 
 
-def test_chunks_of_other_sizes_hold_the_same_payload(cli: Cli, tmp_path: Path) -> None:
-    """A server cuts a body anew each time; the revisit has the digest by which the index names the original."""
-    first, second = (Capture(f"https://{host}.example/", PAGE, number, True) for number, host in enumerate("ab", 1))
-    source = tmp_path / "crawl.warc.gz"
-    whole = first.head + b"%x;name=value\r\n%s\r\n0\r\n\r\n" % (len(PAGE), PAGE)
-    record = first.record()
-    record = record[: record.index(b"Content-Length")] + b"Content-Length: %d\r\n\r\n" % len(whole) + whole
-    source.write_bytes(gzip.compress(record + b"\r\n\r\n") + gzip.compress(second.record()))
-    kept = tmp_path / "kept.warc.gz"
-    assert cli("filter", source, "-q", "--kept", kept, "--revisits").code == ExitCode.DONE
-    assert [kind for kind, _, _ in records_of(kept)] == ["response", "revisit"]
-    assert len({entry["digest"] for _, _, entry in index_of(kept)}) == 1
-
-
 def test_a_further_visit_with_the_same_payload_is_a_revisit(cli: Cli, tmp_path: Path) -> None:
     """A page that is kept, too; with another payload it is there in full, and later visits refer to either."""
     url, changed = "https://a.example/bridge", html(STORY * 3 + OTHER)
@@ -288,16 +274,6 @@ def test_inputs_of_another_kind_are_refused(cli: Cli, tmp_path: Path) -> None:
     assert not kept.exists()
 
 
-def test_the_index_of_an_earlier_run_is_removed_first(cli: Cli, tmp_path: Path) -> None:
-    """A run that fails leaves no index of another file beside its archive."""
-    kept = filtered(cli, tmp_path, [FIRST])
-    index = tmp_path / "kept.cdxj"
-    assert index.exists()
-    ran = cli("filter", tmp_path / "crawl.warc.gz", "-o", "/dev/full", "--kept", kept, "--revisits")
-    assert ran.code == ExitCode.FAILED
-    assert not index.exists()
-
-
 def test_an_index_that_cannot_be_replaced_ends_the_run_before_it_begins(cli: Cli, tmp_path: Path) -> None:
     """The archive of an earlier run stays as it is."""
     source = write(tmp_path / "crawl.warc.gz", [FIRST])
@@ -307,19 +283,3 @@ def test_an_index_that_cannot_be_replaced_ends_the_run_before_it_begins(cli: Cli
     ran = cli("filter", source, "--kept", kept, "--revisits")
     assert (ran.code, "cannot replace the index" in ran.err) == (ExitCode.USAGE, True)
     assert kept.read_bytes() == b"of an earlier run"
-
-
-def test_several_inputs_make_one_archive(cli: Cli, tmp_path: Path) -> None:
-    """A revisit may be of a record of another file; each record is compressed, as it was or by itself."""
-    names = [write(tmp_path / "1.warc", [FIRST], packed=False)]
-    names.append(write(tmp_path / "2.warc.gz", [Capture("https://b.example/", PAGE, 2)]))
-    kept = tmp_path / "kept.warc.gz"
-    assert cli("filter", *names, "-q", "--kept", kept, "--revisits").code == ExitCode.DONE
-    assert [kind for kind, _, _ in records_of(kept)] == ["response", "revisit"]
-    assert len(index_of(kept)) == 2
-
-
-def test_an_input_without_pages_gives_an_empty_archive(cli: Cli, tmp_path: Path) -> None:
-    """The index is there, and empty, too."""
-    kept = filtered(cli, tmp_path, [Capture("https://a.example/", b"", 1, more="X-Made: yes\r\n", kind="request")])
-    assert (kept.read_bytes(), index_of(kept)) == (b"", [])

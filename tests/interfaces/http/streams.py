@@ -1,8 +1,6 @@
 """Watchers of `/events` over plain sockets: one that reads, and a crowd of which some do not."""
 
-import selectors
 import socket
-import threading
 import time
 from collections.abc import Callable
 from typing import Self
@@ -81,35 +79,6 @@ class Watcher:
         if not data:
             raise EOFError
         return data
-
-
-class Crowd:
-    """Watchers that read in a background thread, and idle watchers that read nothing."""
-
-    def __init__(self, address: Address, readers: int, idlers: int) -> None:
-        self.readers = [Watcher(address) for _ in range(readers)]
-        self.idlers = [Watcher(address, small=True) for _ in range(idlers)]
-        self.received_bytes = dict.fromkeys(range(readers), 0)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        for watcher in (*self.readers, *self.idlers):
-            watcher.socket.close()
-
-    def _read(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            for number, watcher in enumerate(self.readers):
-                selector.register(watcher.socket, selectors.EVENT_READ, number)
-            while not self._stop.is_set():
-                for key, _ in selector.select(0.1):
-                    self.received_bytes[key.data] += len(key.fileobj.recv(1 << 18))  # type: ignore[union-attr]
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -1,26 +1,19 @@
 """`/events` with a real server and real sockets."""
 
-import os
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.http.dashboard import serve_dashboard
 from dedup_service.interfaces.http.event_stream import EventHub
 from dedup_service.interfaces.http.explain_backends import DashboardSources
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.server import Address, HttpServer
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
-from dedup_service.runtime.events import Observer
 from dedup_service.runtime.live_stats import LiveStats
-from tests.interfaces.http.streams import Crowd, Watcher, until
-from tests.runtime.embedded.prepared import prepared
+from tests.interfaces.http.streams import Watcher, until
 from tests.runtime.live_stats.decided import copy_of, unique
 
 Serve = Callable[..., AbstractContextManager[HttpServer]]
@@ -148,46 +141,6 @@ def test_streams_end_with_the_server(live_stats: LiveStats, serve: Serve) -> Non
     with watcher, pytest.raises(EOFError):
         watcher.to_the_end()
     assert connected(live_stats) == 0
-
-
-@pytest.mark.slow
-def test_a_crowd_changes_no_verdict_and_has_bounded_memory(serve: Serve, live_stats: LiveStats, tmp_path: Path) -> None:
-    """With 200 watchers, 20 of which do not read, the filter gives the same verdicts as without."""
-    pages = [prepared(f"https://h{at % 97}.example/{at}", at % 900, version=at // 900) for at in range(4000)]
-
-    def decided(folder: Path, observers: tuple[Observer, ...]) -> list[Verdict]:
-        with NearDuplicateFilter.open(folder, observers=observers) as dedup:
-            space = dedup.space_id
-            verdicts = []
-            for start in range(0, len(pages), 100):
-                verdicts += dedup.decide_many(pages[start : start + 100])
-                live_stats.publish("note", {"text": "x" * 20_000})
-                if observers:
-                    pause.wait(0.02)
-        assert all(verdict.space == space for verdict in verdicts)
-        return verdicts
-
-    def dropped_after_a_note() -> int:
-        live_stats.publish("note", {"text": "x" * 20_000})
-        return live_stats.watchers()[1]
-
-    pause = threading.Event()
-    alone = decided(tmp_path / "alone", ())
-    with serve() as server, Crowd(server.address, 180, 20) as crowd:
-        until(lambda: connected(live_stats) == 200)
-        before = resident_bytes()
-        watched = decided(tmp_path / "watched", (live_stats,))
-        until(lambda: dropped_after_a_note() == 20 and min(crowd.received_bytes.values()) > 1 << 20)
-        grown = resident_bytes() - before
-        assert connected(live_stats) == 180
-    assert watched == alone
-    assert grown < 128 << 20, grown
-    assert live_stats.newest.number == sum(verdict.duplicate_of is not None for verdict in alone)
-
-
-def resident_bytes() -> int:
-    """Return the resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_stream_needs_the_token_too(live_stats: LiveStats) -> None:

@@ -1,7 +1,6 @@
 """`/api/why` and `/api/corrections` on a real server, with a running filter."""
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -158,17 +157,3 @@ def test_corrections_are_behind_the_access_guard(ask: Ask) -> None:
     assert ask("/api/corrections", body, origin="https://evil.example")[0] == 403
     assert ask("/api/corrections", body, content_type="text/plain")[0] == 415
     assert ask("/api/corrections")[1]["rows"] == []
-
-
-def test_pages_are_decided_while_explanations_run(ask: Ask, dedup: NearDuplicateFilter) -> None:
-    """With questions and decisions in several threads, answers are complete and pages get verdicts."""
-    answers: list[tuple[int, Any]] = []
-    threads = [threading.Thread(target=lambda: answers.append(ask("/api/why?sequence=2"))) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    verdicts = [dedup.check(story(100 + at, article(500 + at))).kind for at in range(30)]
-    for thread in threads:
-        thread.join()
-    assert {status for status, _ in answers} == {200}
-    assert {values["match"]["row"] for _, values in answers} == {answers[0][1]["match"]["row"]}
-    assert set(verdicts) == {"unique"}

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from scrapy.utils.test import get_crawler
 from twinsieve_crawler.demo.articles import load_articles
 from twinsieve_crawler.demo.templates import article_page
 
-from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
 from dedup_service.runtime.embedded.database import StateInUseError
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
@@ -107,37 +104,6 @@ def test_a_copy_is_flagged_and_names_the_page_that_it_repeats(running: RunningMi
     assert copy.meta["twinsieve_page"].title == STORIES["en-ferry"].title
 
 
-def test_guards_are_counted_by_name(tmp_path: Path) -> None:
-    """A copy that a guard leaves undecided passes, even if duplicates are dropped."""
-    profile = tmp_path / "guarded.toml"
-    profile.write_text(profile_text(replace(rule_for(), guards=Guards(max_pages=1))))
-    running = RunningMiddleware(TWINSIEVE_PROFILE=str(profile), TWINSIEVE_ACTION="drop")
-    running.give(page("ferry", FERRY))
-    with pytest.raises(IgnoreRequest):
-        running.give(page("copy", FERRY_AGAIN))
-    assert running.give(page("another", FERRY_AGAIN)).flags == ["twinsieve-undecided"]
-    assert (running.stat("guard_count/pages"), running.stat("verdict_count/undecided")) == (1, 1)
-    running.close()
-
-
-def test_a_canonical_link_to_another_text_replaces_nothing() -> None:
-    """The page is judged under its own address and counted; the named page still finds its copies and visits."""
-    running = RunningMiddleware()
-    link = b'<link rel="canonical" href="https://example.org/ferry">'
-    naming = {name: body.replace(b"</head>", link + b"</head>") for name, body in (("x", FLOOD), ("print", FERRY))}
-    responses = [
-        page("ferry", FERRY),
-        page("x", naming["x"]),
-        page("copy", FERRY_AGAIN),
-        page("print", naming["print"]),
-    ]
-    verdicts = [running.give(response).meta["twinsieve"] for response in responses]
-    assert [verdict["verdict"] for verdict in verdicts] == ["unique", "unique", "duplicate", "unchanged"]
-    assert {verdict["duplicate_of_url"] for verdict in verdicts[2:]} == {"https://example.org/ferry"}
-    assert running.stat("claim_refused_count") == 1
-    running.close()
-
-
 @pytest.mark.parametrize(
     ("response", "callback"),
     [
@@ -170,11 +136,6 @@ def test_a_page_without_a_web_address_passes_and_is_counted(running: RunningMidd
     response = HtmlResponse("file:///tmp/page.html", body=FLOOD)
     assert running.give(response) is response
     assert running.stat("error_count/page") == 1
-
-
-def test_an_empty_page_is_undecided_and_kept(running: RunningMiddleware) -> None:
-    """A page without text is no reason to drop anything."""
-    assert running.give(page("empty", b"")).meta["twinsieve"]["verdict"] == "undecided"
 
 
 def test_drop_removes_the_response_of_a_duplicate() -> None:
@@ -252,20 +213,6 @@ def test_a_crawl_that_publishes_documents_has_no_workers() -> None:
         assert running.give(response) is response
         assert ("twinsieve_page" in response.meta, running.stat("page_count")) == (False, None)
         assert running.middleware._workers is None
-    finally:
-        running.close()
-
-
-def test_a_page_names_its_group_and_the_page_that_stands_for_it() -> None:
-    """A copy and a further visit are in the group of the kept page; every other page is in its own."""
-    running = RunningMiddleware()
-    try:
-        given = [page("ferry?utm_source=x", FERRY), page("again", FERRY_AGAIN), page("ferry", FERRY), page("0", b"")]
-        verdicts = [running.give(response).meta["twinsieve"] for response in given]
-        assert [verdict["verdict"] for verdict in verdicts] == ["unique", "duplicate", "unchanged", "undecided"]
-        own = "https://example.org/0"
-        assert [verdict["group"] for verdict in verdicts] == ["https://example.org/ferry"] * 3 + [own]
-        assert [verdict["canonical"] for verdict in verdicts] == ["https://example.org/ferry?utm_source=x"] * 3 + [own]
     finally:
         running.close()
 

@@ -63,16 +63,6 @@ def test_evaluate_reproduces_every_point_of_the_rule_s_curve(cli: Cli, known: Cr
         assert (found["right"], found["wrong"]) == (point["right"], point["wrong"])
 
 
-@pytest.mark.parametrize("channel", ["words", "body"])
-def test_evaluate_reproduces_a_channel_s_curve_for_each_k(cli: Cli, known: Crawl, tmp_path: Path, channel: str) -> None:
-    """It does so up to seven bits, the largest radius of an index."""
-    cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
-    points = report(tmp_path)["channels"][channel]["curve"]
-    for k in (0, 4, 7):
-        found = json.loads(cli("evaluate", *known, "--profile", f"{channel}:{k}", "--json").out)
-        assert (found["right"], found["wrong"]) == (points[k]["right"], points[k]["wrong"])
-
-
 def test_the_folder_holds_report_profile_and_plots(cli: Cli, known: Crawl, tmp_path: Path) -> None:
     """The output names the thresholds, the number of pairs behind them, and the next command."""
     ran = cli("calibrate", *known, "--half", "0", "--precision", "0.8", "-o", tmp_path / "new" / "folder")
@@ -85,15 +75,6 @@ def test_the_folder_holds_report_profile_and_plots(cli: Cli, known: Crawl, tmp_p
     assert f"--half 1 --profile {folder}" in ran.out
     histogram = report(folder)["channels"]["words"]["histogram"]
     assert sum(histogram["duplicates"]) == counts["duplicates"]
-
-
-def test_each_pair_is_in_one_half(cli: Cli, known: Crawl, tmp_path: Path) -> None:
-    """The counts of both halves add up to those of all pairs."""
-    totals = []
-    for half in ([], ["--half", 0], ["--half", 1]):
-        cli("calibrate", *known, *half, "--precision", "0.5", "-o", tmp_path, "--no-plots")
-        totals.append(report(tmp_path)["pairs"])
-    assert totals[0] == {name: totals[1][name] + totals[2][name] for name in totals[0]}
 
 
 def test_an_unreachable_precision_leaves_no_profile(cli: Cli, known: Crawl, tmp_path: Path) -> None:

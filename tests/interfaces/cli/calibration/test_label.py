@@ -2,7 +2,6 @@
 
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -75,37 +74,12 @@ def test_the_same_command_continues_where_it_was_left(desk: Desk, tmp_path: Path
     assert interrupted[2][:2] == desk.answers[1][:2]
 
 
-def test_a_label_of_the_reversed_pair_counts(desk: Desk) -> None:
-    """A file may name the pages of a pair in either order."""
-    desk.press("d", "--max-pairs", 1)
-    ((a, b, _),) = desk.answers
-    write_lines(desk.labels, [{"a": b, "b": a, "label": "not"}])
-    assert "Nothing to label" in desk.press("d", "--max-pairs", 1).out
-    assert desk.answers == [(b, a, "not")]
-
-
 def test_undo_removes_the_last_answer_and_shows_the_pair_again(desk: Desk) -> None:
     """This includes skipped pairs; at the first pair there is nothing to undo."""
     ran = desk.press("uduun" + "su" + "g")
     assert ran.out.count("Nothing to undo") == 2
     labels = [label for *_, label in desk.answers]
     assert labels == ["not", "grey"]
-
-
-def test_q_quits(desk: Desk) -> None:
-    """Earlier answers are stored, later keys are not read."""
-    assert desk.press("dqd").code == 0
-    assert len(desk.answers) == 1
-
-
-def test_a_random_sample_has_other_pairs(desk: Desk, tmp_path: Path) -> None:
-    """Each line also records how its pair was chosen."""
-    desk.press("d" * 50)
-    uncertain = [pair[:2] for pair in desk.answers]
-    desk.labels = tmp_path / "random.jsonl"
-    desk.press("d" * 50, "--sample", "random")
-    assert [pair[:2] for pair in desk.answers] != uncertain
-    assert {json.loads(line)["kind"] for line in desk.labels.read_bytes().splitlines()} == {"random"}
 
 
 def test_answers_are_pairs_for_evaluate_and_calibrate(desk: Desk, cli: Cli, pages: Path, tmp_path: Path) -> None:
@@ -135,25 +109,6 @@ def test_strings_of_a_page_cannot_affect_the_terminal(
     assert "[bold]7[/bold]" in shown
     assert "only here: 0, 7, 1998" in shown
     assert "⟦" in shown
-
-
-def test_it_reads_keys_from_a_pipe(pages: Path, tmp_path: Path) -> None:
-    """A script can answer in the place of a person."""
-    labels = tmp_path / "labels"
-    command = [
-        sys.executable,
-        "-m",
-        "dedup_service.interfaces.cli",
-        "label",
-        str(pages),
-        "-o",
-        str(labels),
-        "--max-pairs",
-        "2",
-    ]
-    done = subprocess.run(command, input="dn", capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [json.loads(line)["label"] for line in labels.read_bytes().splitlines()] == ["dup", "not"]
 
 
 def test_a_crawl_without_candidates_has_no_pairs(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

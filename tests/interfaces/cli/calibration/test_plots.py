@@ -38,9 +38,3 @@ def test_the_same_calibration_gives_the_same_files(found: Calibration, drawn: di
     assert drawn.keys() == NAMES
     assert drawn["distances.png"].startswith(b"\x89PNG")
     assert b"<svg" in drawn["distances.svg"]
-
-
-def test_another_precision_gives_another_plot(found: Calibration, drawn: dict[str, bytes], tmp_path: Path) -> None:
-    """The requested precision is part of the plot."""
-    other = contents(Calibration(0.5, found.curves), tmp_path)
-    assert other["precision_recall.svg"] != drawn["precision_recall.svg"]

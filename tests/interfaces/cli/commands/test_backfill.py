@@ -17,7 +17,7 @@ from dedup_service.runtime.kafka.backfill.backfill import (
 from dedup_service.runtime.kafka.backfill.progress import digest_of
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.readers import Mark, NamedRecord, Record, open_sources
+from dedup_service.runtime.readers import Mark, Record, open_sources
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
@@ -108,34 +108,12 @@ def test_a_folder_is_read_on_at_the_last_file_that_is_done(tmp_path: Path, schem
         read_on(name, backfill)
 
 
-def test_of_several_folders_each_is_read_on_where_it_was(tmp_path: Path) -> None:
-    """Beside files, and with paths that begin with their names."""
-    names = [str(site(tmp_path / top, "a.html", "b/c.html", "d.html")) for top in ("one", "two")]
-    with open_sources(names) as source:
-        records = [record for record in source.records if isinstance(record, NamedRecord)]
-    marks = {names[0]: Mark(1, 1), names[1]: Mark(2, 2)}
-    with open_sources(names, after=marks) as source:
-        left = [record for record in source.records if isinstance(record, NamedRecord)]
-    expected = [*records[1:4], *records[6:]]
-    assert [(one.place, one.number) for one in left] == [(one.place, one.number) for one in expected]
-
-
 def test_another_archive_in_the_place_of_one_is_not_read_on(tmp_path: Path) -> None:
     """Also if no record begins where the last one began that is done: the next one would be taken for a new one."""
     file = tmp_path / "pages.warc.gz"
     file.write_bytes(b"".join(gzip.compress(archive(body)) for body in (b"one", b"two", b"three", b"four")))
     backfill = after(file, records_of(file)[:2])
     file.write_bytes(b"".join(gzip.compress(archive(b"another %d" % number * 5)) for number in range(9)))
-    with pytest.raises(FileChangedError, match="the file has changed"):
-        read_on(file, backfill)
-
-
-def test_a_line_that_is_blank_now_is_a_change(tmp_path: Path) -> None:
-    """The line with which the backfill ended is not there."""
-    file = tmp_path / "pages.jsonl"
-    file.write_bytes(b"{}\n[]\n{}\n")
-    backfill = after(file, records_of(file)[:2])
-    file.write_bytes(b"{}\n  \n{}\n")
     with pytest.raises(FileChangedError, match="the file has changed"):
         read_on(file, backfill)
 

@@ -1,6 +1,5 @@
 """`twinsieve filter`: verdict lines, kept pages, state, and the same command again."""
 
-import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -114,21 +113,6 @@ def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
     assert [line["verdict"] for line in cli("filter", path, "--profile", "both:0").lines] == ["unique"] * 2
 
 
-def test_short_texts_match_only_if_equal(cli: Cli, tmp_path: Path) -> None:
-    """Punctuation and script are ignored; another number, time or a "not" makes another text."""
-    texts = (
-        "今晚八点，第3号线停运。",
-        "今晚八点 第3號線停運！！",
-        "今晚八点，第4号线停运。",
-        "今晚八点，第3号线不停运。",
-        "今晚九点，第3号线停运。",
-    )
-    path = write_lines(tmp_path / "pages.jsonl", [page(n, text, title="") for n, text in enumerate(texts)])
-    lines = cli("filter", path).lines
-    assert [line["verdict"] for line in lines] == ["undecided", "duplicate", *["undecided"] * 3]
-    assert (lines[1]["duplicate_of"], lines[1]["reason"]) == ("p0", "same text")
-
-
 def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> None:
     """Reasons quote the rows of a user's file; for an unknown name, the message lists the known ones."""
     text = article(1, 400)
@@ -142,38 +126,11 @@ def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> Non
     assert "balanced, precise, broad, simhash, words, body, both, also with a radius (words:3)" in ran.err
 
 
-@pytest.mark.parametrize("scheme", ["twinsieve", "tf", "levels", "wang2019", "zhang2020", "seed-java"])
-@pytest.mark.parametrize("channels", ["words", "body", "both"])
-def test_every_scheme_and_channel_finds_an_exact_copy(cli: Cli, tmp_path: Path, scheme: str, channels: str) -> None:
-    """Whatever the weights, equal text at another URL is a duplicate."""
-    path = write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(3, article(1), title="Story 1")])
-    ran = cli("filter", path, "--space", scheme, "--profile", channels)
-    assert [line["verdict"] for line in ran.lines] == ["unique", "unique", "duplicate"]
-
-
 def test_combined_similarity_is_an_option(cli: Cli, pages: Path) -> None:
     """It is a value of --profile, with its weight."""
     line = cli("filter", with_an_edit(pages), "--space", "wang2019", "--profile", "combined:.9").lines[2]
     assert line["verdict"] == "duplicate"
     assert "combined" in line["reason"]
-
-
-def test_html_in_a_line_is_extracted(cli: Cli, tmp_path: Path) -> None:
-    """A line with `html` is decided by its article, also in another template."""
-    story = "".join(f"<p>{article(seed, 60)}.</p>" for seed in range(3))
-    first = f"<html><head><title>A</title></head><body><article><h1>A</h1>{story}</article></body></html>"
-    second = f"<html><body><div id=nav><a href=/>Home</a></div><main><h1>B</h1>{story}</main></body></html>"
-    values = [{"url": "https://a.example/1", "html": first}, {"url": "https://b.example/2", "html": second}]
-    lines = cli("filter", write_lines(tmp_path / "pages.jsonl", values)).lines
-    assert [line["verdict"] for line in lines] == ["unique", "duplicate"]
-    assert [line["id"] for line in lines] == ["https://a.example/1", "https://b.example/2"]
-
-
-def test_packed_lines_are_unpacked(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """JSON lines may come in gzip."""
-    packed = tmp_path / "pages.jsonl.gz"
-    packed.write_bytes(gzip.compress(pages.read_bytes()))
-    assert cli("filter", packed).out == cli("filter", pages).out
 
 
 @pytest.mark.slow
@@ -205,41 +162,6 @@ def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
     assert ran.lines[2]["reason"].startswith("guard hosts: pages of about 2 hosts match ")
     assert "guard hosts" in cli("filter", path, "--profile", profile).err
     assert state_info(tmp_path / "state").guards["hosts"] == 2
-
-
-def test_articles_that_name_their_section_are_all_kept(cli: Cli, tmp_path: Path) -> None:
-    """A canonical link to a page with another text is refused; the summary and the state count such pages."""
-    section = page(0, url="https://news.example/section")
-    articles = [page(number, canonical_url=section["url"]) for number in range(1, 6)]
-    copy = page(6, article(0), url="https://mirror.example/section", title=section["title"])
-    lines = write_lines(tmp_path / "pages.jsonl", [section, *articles, copy])
-    ran = cli("filter", lines, "--state", tmp_path / "state", "--json")
-    assert [line["verdict"] for line in ran.lines] == ["unique"] * 6 + ["duplicate"]
-    assert ran.lines[6]["duplicate_of_url"] == section["url"]
-    assert json.loads(ran.err)["claim_refused"] == 5
-    assert "claims refused" in cli("filter", lines).err
-    assert state_info(tmp_path / "state").claim_refused == 5
-    assert "claims refused" in cli("state", "info", tmp_path / "state").out
-
-
-def test_a_print_view_is_a_visit_of_its_article(cli: Cli, tmp_path: Path) -> None:
-    """It has the article's text and names it as canonical, so it is `unchanged`, also after a restart."""
-    view = page(1, url="https://news.example/1/print", canonical_url="https://news.example/1")
-    path = write_lines(tmp_path / "pages.jsonl", [page(1), view])
-    assert [line["verdict"] for line in cli("filter", path, "--state", tmp_path / "s").lines] == ["unique", "unchanged"]
-    again = write_lines(tmp_path / "again.jsonl", [view | {"id": "again"}])
-    assert [line["verdict"] for line in cli("filter", again, "--state", tmp_path / "s").lines] == ["unchanged"]
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["/talk?sessionId={}", "/item?pk_id={}", "/item?itm_no={}", "/view?cfid={}", "/#!/a/{}", "/#/a/{}"],
-)
-def test_pages_that_differ_in_one_parameter_are_two_pages(cli: Cli, tmp_path: Path, address: str) -> None:
-    """Each is kept, and visited again it is unchanged; neither replaces the other."""
-    pages = [page(number, url="https://news.example" + address.format(number)) for number in (101, 102)]
-    path = write_lines(tmp_path / "pages.jsonl", [*pages, *(page | {"id": f"again {page['id']}"} for page in pages)])
-    assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "unique", "unchanged", "unchanged"]
 
 
 def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Path) -> None:

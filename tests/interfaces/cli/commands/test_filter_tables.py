@@ -1,7 +1,5 @@
 """Parquet and packed files as inputs and outputs of `filter`."""
 
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import pytest
 import zstandard
 
 from tests.interfaces.cli.running import Cli, page, write_lines
-from tests.runtime.readers.samples import KINDS, write_sample
 
 PAGES = [page(1), page(2), page(3, page(1)["text"]), page(4), page(5, page(2)["text"]), page(6), page(7)]  # type: ignore[arg-type]
 KEPT = ["p1", "p2", "p4", "p6", "p7"]
@@ -74,20 +71,6 @@ def test_inputs_with_other_columns_do_not_fit_in_one_table(cli: Cli, tmp_path: P
     assert f"{second} has other columns than {first}" in ran.err
 
 
-def test_pages_of_any_kind_are_kept_as_lines_or_rows(cli: Cli, tmp_path: Path) -> None:
-    """What was extracted of them is under keys that `filter` reads again."""
-    names = [str(write_sample(tmp_path, kind)) for kind in KINDS]
-    for name in ("kept.jsonl", "kept.jsonl.gz", "kept.jsonl.zst", "kept.parquet"):
-        kept = tmp_path / name
-        ran = cli("filter", *names, "--kept", kept, "-o", tmp_path / "verdicts.jsonl", "--quiet")
-        assert ran.code == 3, "some records of the samples are bad"
-        verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-        again = cli("filter", kept, "--quiet")
-        assert again.code == 0
-        wanted = [(one["id"], one["url"]) for one in verdicts if one["verdict"] != "duplicate"]
-        assert [(line["id"], line["url"]) for line in again.lines] == wanted
-
-
 @pytest.mark.parametrize("name", ["kept.jsonl", "kept.parquet"])
 def test_kept_pages_have_the_share_of_their_main_text(cli: Cli, tmp_path: Path, name: str) -> None:
     """So a state that is made of them knows it as the first one did, and the date of each page."""
@@ -111,24 +94,6 @@ def test_kept_pages_have_the_share_of_their_main_text(cli: Cli, tmp_path: Path, 
     assert len(set(shares)) > 1
 
 
-def test_kept_lines_are_packed_as_their_name_says(cli: Cli, tmp_path: Path) -> None:
-    """The lines are those that were read."""
-    lines = write_lines(tmp_path / "pages.jsonl", PAGES)
-    kept = tmp_path / "kept.jsonl.gz"
-    cli("filter", lines, "--kept", kept)
-    assert [json.loads(line)["id"] for line in gzip.decompress(kept.read_bytes()).splitlines()] == KEPT
-
-
-def test_columns_of_lines_have_other_names(cli: Cli, tmp_path: Path) -> None:
-    """Paths name values in objects; a wrong name is wrong usage."""
-    values = [{"text": one["text"], "id": one["id"], "metadata": {"url": one["url"]}} for one in PAGES]
-    lines = write_lines(tmp_path / "pages.jsonl", values)
-    ran = cli("filter", lines, "--columns", "url=metadata.url")
-    assert [line["url"] for line in ran.lines] == [one["url"] for one in PAGES]
-    for wrong in ("adress=url", "url", "url=a,url=b"):
-        assert cli("filter", lines, "--columns", wrong).code == 2
-
-
 def test_a_table_without_the_columns_is_wrong_usage(cli: Cli, tmp_path: Path) -> None:
     """Its columns are named; among several inputs it costs its own pages only."""
     pq.write_table(pa.table({"address": ["https://a.example/"], "content": ["a text"]}), tmp_path / "a.parquet")
@@ -145,36 +110,3 @@ def test_rows_go_to_no_file_of_another_name(cli: Cli, tmp_path: Path) -> None:
     ran = cli("filter", table(tmp_path / "a.parquet", PAGES), "--kept", tmp_path / "kept")
     assert ran.code == 2
     assert "name a file that ends with .jsonl or .parquet" in ran.err
-
-
-@pytest.mark.parametrize("kind", ["not packed", "views", "two of a name"])
-def test_rows_of_rare_tables_are_kept(cli: Cli, tmp_path: Path, kind: str) -> None:
-    """Tables that are not compressed, have views of texts, or other columns of one name."""
-    urls, texts = pa.array(["https://a.example/1", "https://a.example/2"]), pa.array(["one", "two"])
-    if kind == "views":
-        texts = texts.cast(pa.string_view())
-    more = [texts, texts] if kind == "two of a name" else []
-    rows = pa.Table.from_arrays([urls, texts, *more], ["url", "text", *("x" for _ in more)])
-    source, kept = tmp_path / "pages.parquet", tmp_path / "kept.parquet"
-    pq.write_table(rows, source, compression="none" if kind == "not packed" else "snappy")
-    assert cli("filter", source, "--kept", kept).code == 0
-    first, second = pq.ParquetFile(source), pq.ParquetFile(kept)
-    assert second.read().equals(first.read())
-    packed = [file.metadata.row_group(0).column(0).compression for file in (first, second)]
-    assert packed[0] == packed[1]
-
-
-def test_a_broken_table_before_others_is_a_bad_record(cli: Cli, tmp_path: Path) -> None:
-    """Kept rows have the columns of the first table that can be read."""
-    broken, kept = tmp_path / "a.parquet", tmp_path / "kept.parquet"
-    broken.write_bytes(b"PAR1 is no Parquet")
-    whole = table(tmp_path / "b.parquet", [page(1), page(2)])
-    assert cli("filter", broken, whole, "--kept", kept).code == 3
-    assert pq.read_table(kept).num_rows == 2
-
-
-def test_the_name_of_a_table_is_no_address(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name with a colon is a file here."""
-    monkeypatch.chdir(tmp_path)
-    assert cli("filter", write_lines(tmp_path / "a.jsonl", [page(1)]), "-o", "x:y.parquet").code == 0
-    assert pq.read_table(tmp_path / "x:y.parquet").num_rows == 1

@@ -140,15 +140,6 @@ def test_wrong_usage(cli: Cli, state: Path, arguments: list[str], shown: str) ->
     assert shown in ran.err
 
 
-def test_bases_that_only_the_environment_names_yield_to_a_folder(
-    cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a broker does: they are those of a service's log."""
-    monkeypatch.setenv("TWINSIEVE_LOG_BASES", "corpus=/srv/corpus")
-    monkeypatch.setenv("TWINSIEVE_BOOTSTRAP", "127.0.0.1:1")
-    assert cli("groups", "--state", state).code == 0
-
-
 def test_a_retracted_page_is_not_named(cli: Cli, state: Path, tmp_path: Path) -> None:
     """A group of which nothing is left is counted, and listed if it is asked for."""
     state = Path(shutil.copytree(state, tmp_path / "state"))
@@ -159,16 +150,3 @@ def test_a_retracted_page_is_not_named(cli: Cli, state: Path, tmp_path: Path) ->
     gone = cli("groups", "--state", state, "--min-size", 0).lines[1]
     assert (gone["canonical"], gone["size"]) == (None, 0)
     assert (gone["members"][0]["url"], gone["members"][0]["removed"]) == ("[erased]", "retraction")
-
-
-def test_a_copy_of_a_page_in_a_base_is_in_the_group_of_that_page(cli: Cli, state: Path, tmp_path: Path) -> None:
-    """The group has the number of the page in the base, and the copies that the state decided."""
-    with NearDuplicateFilter.open(tmp_path / "new", bases=[state]) as dedup:
-        verdicts = dedup.check_many([site_page(7, article(7)), site_page(8, article(8))])
-    assert verdicts[0].duplicate_of_base == str(state)
-    ran = cli("groups", "--state", tmp_path / "new")
-    assert ran.code == 0
-    assert [(group["group"], [one["id"] for one in group["members"]]) for group in ran.lines] == [
-        (1, ["p7"]),
-        (verdicts[1].sequence, ["p8"]),
-    ]

@@ -64,13 +64,6 @@ def test_canonical_pages_that_a_log_cannot_have_are_refused(cli: Cli, policy: st
     assert ("is no host" if policy == "hosts:" else "hosts:HOST,HOST…. A function is for") in ran.err
 
 
-def test_canonical_pages_are_those_of_a_service(cli: Cli, state: Path) -> None:
-    """A state folder has no policy of them: `groups` takes one each time."""
-    ran = cli("policy", "set", "--state", state, "--canonical", "longest")
-    assert ran.code == 2
-    assert "give it to each run of `groups`" in ran.err
-
-
 def test_bounds_that_are_none_are_refused(cli: Cli, state: Path) -> None:
     """The message says what is allowed."""
     ran = cli("policy", "set", "--state", state, "--keep", "90m")
@@ -92,14 +85,6 @@ def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:
     ran = cli("policy", "set", *arguments)
     assert ran.code == 2
     assert shown in ran.err
-
-
-def test_a_folder_without_a_state(cli: Cli, tmp_path: Path) -> None:
-    """It is refused, and nothing is created in it."""
-    ran = cli("policy", "set", "--state", tmp_path, "--profile", "balanced:2")
-    assert ran.code == 1
-    assert "holds no twinsieve state" in ran.err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_folder_of_a_service(cli: Cli, tmp_path: Path) -> None:

@@ -109,14 +109,6 @@ def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) ->
     assert (last["batches"], last["records"], last["sequence"], last["entries"]) == (1, 5, 99, 42)
 
 
-def test_at_debug_each_batch_has_a_line(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """The line is the only one of its batch."""
-    written = logging_to("debug", "json")
-    ServiceLog(clock=Clock()).batch(batch())
-    (line,) = map(json.loads, written.getvalue().splitlines())
-    assert (line["event"], line["records"], line["commit_s"]) == ("batch", 5, 0.0123)
-
-
 def test_a_restore_logs_its_progress(logging_to: Callable[[str, str], io.StringIO]) -> None:
     """It has a line every five seconds, and one at its end."""
     written, clock = logging_to("info", "json"), Clock()

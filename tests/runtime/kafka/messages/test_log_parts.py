@@ -1,7 +1,6 @@
 """The log in columns: the same records as values, and the same outcomes and state as one by one."""
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -11,11 +10,9 @@ from hypothesis import strategies as st
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
-    CorrectionRecord,
     ExpiredRecord,
     LogRecord,
     PageRecord,
-    Policy,
     PolicyRecord,
     RejectedRecord,
     Source,
@@ -25,16 +22,11 @@ from dedup_service.core.log_records import (
 )
 from dedup_service.core.record_columns import LogPart, PagesInColumns, RecordColumns
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.rules.layout import IndexLayout
-from dedup_service.core.rules.profiles import rule_for
-from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.log_record import log_messages, log_parts, numbered, records_in
 from dedup_service.runtime.kafka.messages.page_batch import decode_columns, encode_batch
 from tests.core.decision.test_replica import FIRST, claiming, page
 from tests.core.decision.test_replica import records as some_records
-from tests.oracle.crawl import Crawl
 from tests.page_names import NamesInMemory
-from tests.runtime.embedded.prepared import SPACE_ID
 
 
 @dataclass(frozen=True)
@@ -121,55 +113,6 @@ def test_columns_give_the_outcomes_and_the_state_of_single_records(log: list[Log
     """However the log is cut: repeated, rejected and foreign records, policies, corrections and deleted ranges."""
     messages = stored([FIRST, *log])
     expect_equal(in_columns(messages, polls), one_by_one(messages))
-
-
-def crawled(seed: int, pages: int) -> Iterator[LogRecord]:
-    """Yield a generated crawl as a log: some records come twice, some are rejected, deleted or of another space."""
-    rng, crawl, offset = random.Random(seed), Crawl(seed, pages), 0
-    earlier: list[LogRecord] = []
-    for batch, changes in crawl.batches(900):
-        for prepared in batch:
-            source, chance = Source("pages", rng.randrange(3), offset), rng.random()
-            offset += 1
-            record: LogRecord = PageRecord(source, prepared, SPACE_ID)
-            if chance < 0.01:
-                record = RejectedRecord(source, "no page")
-            elif chance < 0.02:
-                record = replace(record, space_id="other-space")
-            elif chance < 0.03 and earlier:
-                yield rng.choice(earlier)
-            elif chance < 0.031:
-                yield ExpiredRecord(replace(source, offset=rng.randrange(2 * pages)), 2 * pages)
-            earlier.append(record)
-            yield record
-        for change in changes:
-            yield PolicyRecord(replace(FIRST.policy, keep=change)) if isinstance(change, Keep) else change
-
-
-@pytest.mark.parametrize(("rule", "seed"), [(None, 1), (None, 2), ("body", 3)])
-def test_columns_give_the_same_over_many_batches(rule: str | None, seed: int) -> None:
-    """Longer than a batch and the window, with evidence, keys and claims."""
-    policy = Policy(rule_for(rule), Action.DROP, SPACE_ID, IndexLayout(slots=2, window=200))
-    messages = stored([PolicyRecord(policy, initial=True, log="a-log"), *crawled(seed, 2_000)])
-    expected = one_by_one(messages)
-    assert {outcome.verdict.kind for outcome in expected.outcomes if outcome.verdict is not None} >= {
-        "unique",
-        "duplicate",
-        "unchanged",
-        "updated",
-        "undecided",
-    }
-    expect_equal(in_columns(messages, [4, 1, 30, 16]), expected)
-
-
-def test_a_correction_counts_among_new_pages() -> None:
-    """A page that a person called a duplicate is one, also where nothing else is found for it or its neighbours."""
-    correction = CorrectionRecord("http://site/5", "http://site/0", duplicate=True, reason="seen")
-    pages = [page(number, f"http://site/{number}", number) for number in range(9)]
-    messages = stored([FIRST, pages[0], correction, *pages[1:]])
-    found = in_columns(messages, [])
-    expect_equal(found, one_by_one(messages))
-    assert found.replica.counts["duplicate"] == 1
 
 
 @given(logs, st.sets(st.integers(0, 30)))

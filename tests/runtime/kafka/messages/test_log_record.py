@@ -52,7 +52,6 @@ from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.page_batch import (
     MAX_PROBLEM_CHARS,
     MAX_TITLE_CHARS,
-    BatchColumns,
     encode_batch,
 )
 from tests.page_names import NamesInMemory
@@ -368,13 +367,6 @@ def test_no_bytes_raise_another_error_than_they_should(noise: bytes, at: int) ->
     except StateError:
         return
     assert all(isinstance(record, PageRecord | RejectedRecord | UnreadableRecord) for record in read)
-
-
-def test_unknown_flags_are_no_error() -> None:
-    """A later writer may say more of a page."""
-    value = msgspec.msgpack.encode(BATCH | {"present": b"\xef\x0f"})
-    assert decode(value) == [DATED, PAGE]
-    assert set(BatchColumns.__struct_fields__) | {"kind"} == BATCH.keys()
 
 
 def test_a_date_and_a_share_of_main_text_take_five_bytes() -> None:

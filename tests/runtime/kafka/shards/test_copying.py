@@ -2,11 +2,9 @@
 
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -162,18 +160,6 @@ def test_a_resolver_goes_on_with_copied_shards(seed: int, more: int, tmp_path: P
     assert decided == decided_alone(messages)
 
 
-def test_no_removed_entry_is_in_the_cells_between_messages(tmp_path: Path) -> None:
-    """A copy has live entries alone, so a shard must need no others after any message."""
-    messages, _, outcomes = log(1)
-    with opened("1/2", tmp_path, messages) as shard:
-        for message in messages:
-            shard.answer(message, outcomes)
-            entries = shard.shard.entries
-            assert entries is not None
-            assert entries.removed() == []
-            assert entries.young() == []
-
-
 def test_a_running_shard_is_copied_as_its_last_snapshot_has_it(tmp_path: Path) -> None:
     """What it has learned since is not in the copy, its folder is not changed, and names come with it."""
     messages, _, outcomes = log(2)
@@ -188,25 +174,6 @@ def test_a_running_shard_is_copied_as_its_last_snapshot_has_it(tmp_path: Path) -
         assert (tmp_path / "from" / "pages" / "manifest.json").read_bytes() == manifest
         shard.answer_to(len(messages), outcomes)
         shard.snapshot()
-
-
-def test_names_that_are_not_of_their_entries_are_read_from_the_log(tmp_path: Path) -> None:
-    """A file of names that is damaged, or has other URLs, costs time and no answer."""
-    messages, _, outcomes = log(3)
-    (folder,) = snapshots(tmp_path, 1, 3, [len(messages) // 2])
-    with closing(sqlite3.connect(folder / "names.sqlite")) as names, names:
-        names.execute("UPDATE name SET url = 'http://other.test/' WHERE sequence % 2")
-    half = copy("1/2", tmp_path / "half", folder)
-    assert 0 < half.names < half.entries
-    (folder / "names.sqlite").write_bytes(b"no database" * 999)
-    none = copy("1/2", tmp_path / "none", folder)
-    assert (none.names, none.entries) == (0, half.entries)
-    expected, _ = never_copied("1/2", 3)
-    for new in ("half", "none"):
-        with opened("1/2", tmp_path / new, messages) as shard:
-            answers = shard.answer_to(len(messages), outcomes)
-            assert shard.log.seeks
-        assert all(expected[offset] == answer for offset, answer in answers.items())
 
 
 @pytest.fixture(scope="module")
@@ -268,16 +235,6 @@ def test_shards_at_different_messages_are_not_merged(halves: list[Path], tmp_pat
         copy("1/1", tmp_path / "new", *halves)
 
 
-def test_shards_of_two_logs_are_not_merged(halves: list[Path], tmp_path: Path) -> None:
-    """A log with the same identity and another content at the same message is another log, too."""
-    messages, _, outcomes = log(5)
-    with opened("2/2", tmp_path / "two", messages) as shard:
-        shard.answer_to(40, outcomes)
-        shard.snapshot()
-    with pytest.raises(StateError, match="different logs or policies at message 78"):
-        copy("1/1", tmp_path / "new", halves[0], tmp_path / "two")
-
-
 def test_states_of_something_else_are_refused(tmp_path: Path) -> None:
     """An embedded state, a folder without a snapshot, and an empty folder are no shards."""
     with NearDuplicateFilter.open(tmp_path / "embedded"):
@@ -288,15 +245,6 @@ def test_states_of_something_else_are_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(StateError, match="has no snapshot of a shard"):
         copy("1/4", tmp_path / "new", tmp_path / "service")
-
-
-def test_a_shard_before_its_first_snapshot_is_not_copied(tmp_path: Path) -> None:
-    """Its folder has a manifest, which says nothing yet; the error says to wait."""
-    messages, _, outcomes = log(1)
-    with opened("1/2", tmp_path / "one", messages) as shard:
-        shard.answer_to(5, outcomes)
-        with pytest.raises(StateError, match="has no snapshot of a shard"):
-            copy("1/4", tmp_path / "new", tmp_path / "one")
 
 
 def test_a_folder_with_anything_in_it_is_refused(halves: list[Path], tmp_path: Path) -> None:

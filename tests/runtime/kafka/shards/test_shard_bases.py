@@ -18,7 +18,6 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.runtime.embedded.state import StateSettings
-from dedup_service.runtime.kafka.shards.copying import copy_shard
 from dedup_service.runtime.kafka.shards.shard_bases import ShardBases
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import BASES_FOLDER, MountedBases
@@ -171,27 +170,3 @@ def test_several_bases_are_shared_by_shards(tmp_path: Path, rule: MatchRule) -> 
     assert bases == {None, "a", "b"}
     assert not any(path.is_symlink() for path in (tmp_path / "shards" / "0" / "pages").iterdir())
     shutil.rmtree(tmp_path / "shards")
-
-
-def test_copied_shards_go_on_with_a_base(tmp_path: Path) -> None:
-    """Two shards decide half of a log, four copies of them the rest: the outcomes are those of one process."""
-    records = stream(17, 160)
-    given = {"corpus": str(made(tmp_path / "corpus", records[:80], setting=SHARED))}
-    first = first_with(given, tmp_path)
-    messages = messages_with(log_of(first, records[80:]), 5)
-    expected = list(decided_by_one(tmp_path / "one", messages, first, given))
-    middle = 4  # pages of the base are still in the window
-    with ExitStack() as stack:
-        before = Shards(tmp_path / "shards", 2, first, given, stack)
-        found = list(before.run.follow(messages[:middle]))
-        before.restart()
-        for local in before.locals:
-            local.close()
-        for index in range(4):
-            source = str(tmp_path / "shards" / f"{index % 2}")
-            copy_shard(ShardNumber(index + 1, 4), tmp_path / "copies" / f"{index}", [source], lambda *_: None)
-        after = Shards(tmp_path / "copies", 4, first, given, stack, first.log)
-        after.run.outcomes = list(before.run.outcomes)
-        after.run.replica = after.run.resolver(before.run.replica.state())
-        found += list(after.run.follow(messages[middle:]))
-    assert found == expected

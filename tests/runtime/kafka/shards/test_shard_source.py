@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.runtime.addresses import AddressUnreachableError
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.errors import StoreDamagedError
@@ -114,33 +113,10 @@ def test_without_the_extra_the_error_says_what_to_install(
         copy("1/4", tmp_path / "new", tmp_path / "none")
 
 
-def test_without_the_library_of_an_address_the_error_says_what_to_install(tmp_path: Path) -> None:
-    """As where fsspec alone is installed; in a process of its own, because fsspec remembers what it has loaded."""
-    code = (
-        "import sys; sys.modules['s3fs'] = None; from dedup_service.interfaces.cli.main import run; "
-        "sys.exit(run(['shard', 'copy', '--shard', '1/4', '--state', sys.argv[1], 's3://bucket/shard']))"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "new")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, "pip install 'twinsieve[s3]'" in done.stderr) == (2, True)
-
-
 def test_an_unknown_protocol_is_wrong_usage(tmp_path: Path) -> None:
     """The error names the address."""
     with pytest.raises(ConfigurationError, match="nothing://bucket is no address"):
         copy("1/4", tmp_path / "new", "nothing://bucket")
-
-
-def test_folders_are_copied_without_fsspec(half: Path, tmp_path: Path) -> None:
-    """A user without the extra copies folders, and nothing imports the library."""
-    code = (
-        "import sys; from pathlib import Path; from dedup_service.core.shards.shard import ShardNumber;"
-        "from dedup_service.runtime.kafka.shards.copying import copy_shard;"
-        f"copy_shard(ShardNumber(1, 4), Path({str(tmp_path / 'new')!r}), [{str(half)!r}], lambda *_: None);"
-        "print('fsspec' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 @pytest.mark.slow
@@ -167,10 +143,3 @@ def test_a_shard_is_copied_from_object_storage(half: Path, tmp_path: Path, s3: s
     assert missing.returncode == 1
     assert "s3://nothing/two has no pages/manifest.json" in missing.stderr
     assert "Traceback" not in missing.stderr
-
-
-@pytest.mark.slow
-def test_storage_that_does_not_answer_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint where nothing listens is named with what to check."""
-    with pytest.raises(AddressUnreachableError, match="check the address, the credentials"):
-        copy("1/4", tmp_path / "new", "http://127.0.0.1:9/shard")

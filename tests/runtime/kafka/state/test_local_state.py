@@ -36,12 +36,6 @@ def test_a_name_that_kafka_does_not_accept_is_refused(tmp_path: Path, name: str)
         LocalState.open(tmp_path, name)
 
 
-def test_an_empty_name_is_replaced(tmp_path: Path) -> None:
-    """A full disk may leave an empty file, which is not a name."""
-    (tmp_path / "instance").write_text("")
-    assert name_in(tmp_path) == name_in(tmp_path) != ""
-
-
 def test_a_name_that_cannot_be_stored_stops_the_start(tmp_path: Path) -> None:
     """Without a permanent name a restarted process could not fence its predecessor."""
     (tmp_path / "instance.tmp").mkdir()

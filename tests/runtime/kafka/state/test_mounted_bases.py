@@ -134,26 +134,6 @@ def test_verdicts_are_those_of_one_run(
     assert digests(folder / "corpus") == before
 
 
-def test_verdicts_name_the_base_of_several(tmp_path: Path) -> None:
-    """A restart in the middle, and a lost folder, change nothing; a page that both have is that of the first one."""
-    records = stream(7, 90)
-    given = {name: str(made(tmp_path / name, records[start : start + 40])) for name, start in (("a", 0), ("b", 30))}
-    log = log_of(first_with(given, tmp_path), records[60:] + records[:50])
-    fresh = run(tmp_path / "fresh", log, given)
-    run(tmp_path / "own", log[:30], given, snapshot=True)
-    restarted = run(tmp_path / "own", log, given, snapshot=True)
-    shutil.rmtree(tmp_path / "own" / PAGES_FOLDER)
-    for again in (restarted, run(tmp_path / "own", log, given)):
-        assert again == fresh
-    assert {verdict.duplicate_of_base for verdict in fresh.verdicts} == {None, "a", "b"}
-    with closing(opened(tmp_path / "embedded", given["a"], given["b"], rule=GUARDED)) as state:
-        expected = apply(state, records[60:] + records[:50])
-    names = {given["a"]: "a", given["b"]: "b", None: None}
-    assert [(said([verdict]), verdict.duplicate_of_base) for verdict in fresh.verdicts] == [
-        (said([verdict]), names[verdict.duplicate_of_base]) for verdict in expected
-    ]
-
-
 def test_a_base_that_is_not_as_the_log_says_is_named(tmp_path: Path) -> None:
     """One that is missing, not given, of another state or commit, or damaged; and one that was not asked for."""
     corpus = made(tmp_path / "corpus", stream(3, 20))
@@ -189,60 +169,11 @@ def test_a_base_that_is_not_as_the_log_says_is_named(tmp_path: Path) -> None:
         require_bases(replace(expected, bases=()), {"corpus": str(corpus)})
 
 
-def test_a_base_that_was_moved_is_found_where_it_is_given(tmp_path: Path) -> None:
-    """The links of a folder that was begun lead to the new place; nothing is read from the old one."""
-    records = stream(9, 60)
-    given = {"corpus": str(made(tmp_path / "corpus", records[:40]))}
-    log = log_of(first_with(given, tmp_path), records[40:])
-    expected = run(tmp_path / "fresh", log, given).verdicts
-    run(tmp_path / "own", log[:9], given, snapshot=True)
-    (tmp_path / "corpus").rename(tmp_path / "moved")
-    assert run(tmp_path / "own", log, {"corpus": str(tmp_path / "moved")}).verdicts == expected
-
-
-def test_a_kill_before_the_first_snapshot_begins_again_without_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The folder then has the links alone, which are made again."""
-    records = stream(9, 60)
-    given = {"corpus": str(made(tmp_path / "corpus", records[:40]))}
-    log = log_of(first_with(given, tmp_path), records[40:])
-    expected = run(tmp_path / "own", log, given).verdicts
-    assert (tmp_path / "own" / PAGES_FOLDER / MANIFEST).exists()
-    assert run(tmp_path / "own", log, given).verdicts == expected
-    assert "is not used" not in caplog.text
-
-
-def test_an_empty_base_is_a_base(tmp_path: Path) -> None:
-    """Its log begins at the number behind its last record, and has nothing to compare with."""
-    with closing(opened(tmp_path / "corpus")):
-        pass
-    given = {"corpus": str(tmp_path / "corpus")}
-    records = stream(1, 20)
-    log = log_of(first_with(given, tmp_path), records)
-    found = run(tmp_path / "own", log, given, snapshot=True).verdicts
-    with closing(opened(tmp_path / "oracle")) as state:
-        assert said(found) == said(apply(state, records))
-
-
 def test_one_state_under_two_names_is_refused(tmp_path: Path) -> None:
     """Its pages would be there twice."""
     corpus = str(made(tmp_path / "corpus", stream(3, 20)))
     with pytest.raises(ConfigurationError, match="the bases a and b are one state"):
         offered_bases({"a": corpus, "b": corpus}, tmp_path / BASES_FOLDER, SPACE_ID)
-
-
-def test_a_folder_is_compacted_beside_its_base(tmp_path: Path) -> None:
-    """Dead rows of the base go from the folder of the process alone, and verdicts stay."""
-    records = stream(11, 120)
-    given = {"corpus": str(made(tmp_path / "corpus", records[:70]))}
-    log = log_of(first_with(given, tmp_path), records[70:])
-    expected, before = run(tmp_path / "fresh", log, given), digests(tmp_path / "corpus")
-    run(tmp_path / "own", log[:30], given, snapshot=True)
-    with LocalState.open(tmp_path / "own") as local:
-        local.compact(lambda _what, _done, _total: None)
-    assert run(tmp_path / "own", log, given).verdicts == expected.verdicts
-    assert digests(tmp_path / "corpus") == before
 
 
 def test_a_base_may_have_a_base(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Page names: in the file, or read from the log."""
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -78,28 +77,6 @@ def test_missing_names_are_read_from_the_log_and_stored(tmp_path: Path) -> None:
     assert [names.name(number) for number in range(4, 10)] == [
         (f"id{number}", f"url{number}") for number in range(4, 10)
     ]
-
-
-def test_without_a_file_names_are_read_from_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """If the file cannot be created, there is one warning, and every name is still found."""
-    (tmp_path / "names").mkdir()
-    names = PageNameStore(tmp_path / "names")
-    with caplog.at_level(logging.WARNING):
-        names.begin("log", -1, from_log)
-        for sequence in range(20_000):
-            names.add(sequence, f"id{sequence}", f"url{sequence}")
-        assert [names.name(sequence) for sequence in (0, 19_999)] == [("id0", "url0"), ("id19999", "url19999")]
-        names.close()
-    assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
-
-
-def test_a_log_that_gets_its_identity_later_keeps_its_names(tmp_path: Path) -> None:
-    """A file opened for an empty log belongs to the log once that has an identity."""
-    names = begun(tmp_path / "names", "", -1)
-    names.add(1, "id", "url")
-    names.flush("log")
-    names.close()
-    assert begun(tmp_path / "names", "log", 1).name(1) == ("id", "url")
 
 
 def test_temporary_names_are_kept_for_the_block_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,6 @@ from dedup_service.core.log_records import (
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.database import ForeignStateError
-from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.state import restore as restore_module
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
@@ -34,7 +33,7 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, P
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 from dedup_service.runtime.store.errors import StoreFullError
-from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
+from dedup_service.runtime.store.manifest import read_manifest
 from tests.page_names import NamesInMemory
 
 from .list_log import ListLog, first, page
@@ -193,34 +192,6 @@ def test_damage_of_any_file_only_costs_time(
     assert "is not used" in caplog.text
 
 
-def test_damage_that_the_log_after_it_shows_begins_the_restore_again(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A block is verified when it is first read; the entry of a copy's original is read as the copy comes."""
-    some = [first(rule=None), *SOME[1:]]
-    run(tmp_path, ListLog(some), keep=True, images=True)
-    (path,) = pages_folder(tmp_path).glob("*.evidence")
-    path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
-    log = [*some, page(20, "copy", 0)]
-    with caplog.at_level(logging.WARNING):
-        assert run(tmp_path, ListLog(log)) == fresh(tmp_path_factory, log)
-    assert "does not match its checksum" in caplog.text
-    assert "is not used" in caplog.text
-
-
-def test_a_folder_of_another_version_is_built_again(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The log has everything, so a service is updated and set back without a person."""
-    run(tmp_path, ListLog(SOME), keep=True)
-    manifest = read_manifest(pages_folder(tmp_path))
-    manifest.version += 1
-    write_checked(pages_folder(tmp_path) / MANIFEST, manifest)
-    with caplog.at_level(logging.WARNING):
-        assert run(tmp_path, ListLog(SOME)) == fresh(tmp_path_factory, SOME)
-    assert f"has version {manifest.version}" in caplog.text
-
-
 def test_a_snapshot_of_another_log_is_refused(tmp_path: Path) -> None:
     """A folder that belongs to another log, or to a recreated topic, is not silently overwritten."""
     run(tmp_path, ListLog(SOME), keep=True)
@@ -287,15 +258,6 @@ def test_a_restore_that_ends_early_says_so(tmp_path: Path, monkeypatch: pytest.M
     assert (whole.position, whole.end, whole.state.policy) == (log.end(), log.end(), later)
 
 
-def test_progress_ends_with_the_total(tmp_path: Path) -> None:
-    """Events of the restore increase to the total, and only the last one is marked as done."""
-    events: list[RestoreEvent] = []
-    with LocalState.open(tmp_path) as local:
-        restore(local, ListLog(SOME), {}, progress=events.append)
-    assert [event.done for event in events] == [False] * (len(events) - 1) + [True]
-    assert (events[-1].messages, events[-1].total) == (42, 42)
-
-
 def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long restore takes snapshots, so that a kill does not make it start again from the beginning."""
     monkeypatch.setattr(restore_module, "MESSAGES_AT_ONCE", 5)
@@ -341,21 +303,6 @@ def test_a_retracted_page_is_in_no_byte_of_the_folder(tmp_path: Path, snapshot_f
     assert restored.state.counts["retraction"] == 1
     for path in files_of(tmp_path):
         assert url.encode() not in path.read_bytes(), path
-
-
-def test_names_of_expired_pages_leave_the_folder(tmp_path: Path) -> None:
-    """With the second snapshot after they expired; a restore needs them no more."""
-    log: list[LogRecord] = [bounded(Keep(max_pages=3)), *(page(at, f"address-{at:03}", at) for at in range(40))]
-    log[0] = replace(first(), policy=bounded(Keep(max_pages=3)).policy)
-    with LocalState.open(tmp_path) as local:
-        for _ in range(2):
-            restored = restore(local, ListLog(log), {("pages", 0): 99})
-            assert restored is not None
-            local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
-            expected = read_of(restored)
-    content = (tmp_path / NAMES_FILE).read_bytes()
-    assert [at for at in range(40) if b"address-%03d" % at in content] == [37, 38, 39]
-    assert run(tmp_path, ListLog(log)) == expected
 
 
 def test_a_snapshot_that_does_not_fit_into_memory_is_not_loaded(tmp_path: Path) -> None:

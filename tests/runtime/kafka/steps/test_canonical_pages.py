@@ -7,14 +7,13 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, RetractionRecord, sequence_at
-from dedup_service.runtime.events import NullObserver, Observer, ProblemEvent
+from dedup_service.runtime.events import NullObserver, Observer
 from dedup_service.runtime.groups.canonical_table import BEGINNING, TablePosition
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.client.producers import Message
@@ -79,17 +78,6 @@ class Topic:
                 assert value["group"] == group
                 table[group] = value["canonical"]["sequence"]
         return table
-
-
-class Problems(NullObserver):
-    """Keeps the problems that a step reports."""
-
-    def __init__(self) -> None:
-        self.problems: list[ProblemEvent] = []
-
-    def problem(self, event: ProblemEvent) -> None:
-        """Keep one."""
-        self.problems.append(event)
 
 
 @contextmanager
@@ -313,29 +301,6 @@ def test_a_topic_that_was_made_again_is_filled_again(tmp_path: Path, caplog: pyt
     check(again, log)
 
 
-def test_a_topic_that_is_made_again_under_a_running_step_ends_it(tmp_path: Path) -> None:
-    """Its table is as it was; the next start fills the topic."""
-    log = TimedLog(generated_log(random.Random(8), 60))
-    topic = Topic()
-
-    def lose(when: str) -> None:
-        if when == "before" and len(topic.messages) > 3:
-            topic.messages.clear()
-            topic.transactions.clear()
-            topic.fault = lambda _when: None
-            raise TransactionLostError("the topic is not there")
-
-    topic.fault = lose
-    with (
-        running(tmp_path, log, topic) as turns,
-        pytest.raises(StateError, match="canonical was made again, or has lost messages: start again"),
-    ):
-        turns(len(log.messages))
-    with running(tmp_path, log, topic) as turns:
-        turns(len(log.messages))
-    check(topic, log)
-
-
 def test_a_log_that_is_shorter_than_the_table_is_refused(tmp_path: Path) -> None:
     """It is another one under the same name, or lost records."""
     records: list[LogRecord] = [first(), *(page(at, f"http://a.example/{at}", at) for at in range(30))]
@@ -380,28 +345,6 @@ def test_a_policy_that_is_not_known_holds_the_step_up(unknown: str, tmp_path: Pa
         assert not turns(30).status.waits_for
     check(topic, whole)
     assert followed(tmp_path / "two", whole).choices() == topic.choices()
-
-
-def test_a_policy_that_is_not_known_and_has_no_effect_holds_nothing_up(tmp_path: Path) -> None:
-    """As one that was decided on without knowing of another change, or several of which the last one is known."""
-    pages: list[LogRecord] = [page(at, f"http://{'ab'[at % 2]}.example/{at}", at // 2, at % 2) for at in range(12)]
-    void = replace(with_policy("newest"), replaces=17)
-    two = [with_policy("newest"), pages[8], with_policy("oldest")]
-    known = [with_policy("complete"), page(40, "http://c.example/40", 1)]
-    log = TimedLog([first(), *pages[:4], void, *pages[4:8], *two, void, *pages[9:], *known])
-    topic = followed(tmp_path, log)
-    assert topic.written().offset > 0
-    check(topic, log)
-
-
-def test_a_policy_that_is_not_known_is_reported_once(tmp_path: Path) -> None:
-    """By its name and its place, however long it is in force."""
-    log, events = TimedLog([first(), with_policy("newest"), page(0, "http://a.example/", 1)]), Problems()
-    with running(tmp_path, log, Topic(), observer=events) as turns:
-        turns(10)
-    (event,) = events.problems
-    assert (event.step, event.kind) == ("canonical", "unknown_policy")
-    assert "'newest', is not known to this twinsieve, which knows earliest, longest, complete" in event.text
 
 
 def test_a_message_names_the_page_and_a_tombstone_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

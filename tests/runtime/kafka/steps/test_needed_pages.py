@@ -77,16 +77,6 @@ def test_nothing_is_read_for_pages_with_a_verdict() -> None:
     assert not any(item.is_lost for item in needed.ready(outcomes, 10, 100))
 
 
-def test_a_rejected_record_alone_is_read() -> None:
-    """Pages before it are written meanwhile, those after it when it has come: in order of offset."""
-    needed, outcomes = begun(), known(pages(0, 2) | {1: REJECTED})
-    assert needed.wanted(outcomes) == {0: (1, 2)}
-    assert ready(needed, outcomes) == [(0, "verdict")]
-    read(needed, outcomes, 1)
-    assert needed.wanted(outcomes) == {}
-    assert ready(needed, outcomes) == [(0, "verdict"), (1, "letter"), (2, "verdict")]
-
-
 def test_a_marker_in_a_gap_is_passed() -> None:
     """The gap is read to its end, and that it has no record is known from the consumer's position."""
     needed, outcomes = begun(), known(pages(0, 2))
@@ -100,32 +90,6 @@ def test_a_record_that_fingerprinting_passed_over_is_a_dead_letter() -> None:
     needed, outcomes = begun(), known(pages(0, 3))
     read(needed, outcomes, 1, 2)
     assert ready(needed, outcomes) == [(0, "verdict"), (1, "passed over"), (2, "passed over"), (3, "verdict")]
-
-
-def test_what_a_fetch_has_beyond_a_gap_is_read_once() -> None:
-    """Rejected records and gaps among them need no other fetch; pages are not kept."""
-    needed, outcomes = begun(), known(pages(0, 2, 3, 6) | {4: REJECTED})
-    read(needed, outcomes, 2, 3, 4, 6, reached=8)
-    assert needed.records == 1
-    assert needed.wanted(outcomes) == {}
-    assert [offset for offset, _ in ready(needed, outcomes)] == [0, 2, 3, 4, 6]
-
-
-def test_a_record_that_the_log_does_not_have_yet_is_read_again_if_needed() -> None:
-    """Its content is not kept, as it may not be needed."""
-    needed, outcomes = begun(), known(pages(0, 2))
-    read(needed, outcomes, 2, 3, 4, reached=9)
-    assert needed.records == 0
-    later = known(pages(0, 2, 4) | {3: REJECTED})
-    assert needed.wanted(later) == {0: (3, 4)}
-
-
-def test_the_rest_of_a_fetch_is_ignored() -> None:
-    """Where nothing is wanted the consumer may be anywhere."""
-    needed, outcomes = begun(), known(pages(0))
-    read(needed, outcomes, 7, 8, reached=9)
-    later = known({0: VERDICT, 7: REJECTED})
-    assert needed.wanted(later) == {0: (1, 7)}
 
 
 def test_a_rejected_record_that_retention_deleted_is_an_empty_dead_letter() -> None:
@@ -158,15 +122,6 @@ def test_written_records_leave_and_others_stay() -> None:
     assert (needed.records, needed.size_bytes) == (1, 4 + OVERHEAD_BYTES)
 
 
-def test_a_partition_that_went_while_it_was_written_is_not_done() -> None:
-    """It may have come back at another offset before that is known."""
-    needed, outcomes = begun(), known(pages(0, 1))
-    items = needed.ready(outcomes, 10, 100)
-    needed.end(0)
-    needed.done(items)
-    assert ready(needed, outcomes) == []
-
-
 def test_a_full_partition_wants_nothing_more() -> None:
     """Kept records are bounded; some are written, and then it reads on."""
     needed, outcomes = begun(max_records=2), known(dict.fromkeys(range(5), REJECTED))
@@ -174,17 +129,6 @@ def test_a_full_partition_wants_nothing_more() -> None:
     assert needed.wanted(outcomes) == {}
     needed.done(needed.ready(outcomes, 10, 1 << 20))
     assert needed.wanted(outcomes) == {0: (2, 3)}
-
-
-def test_a_gap_larger_than_the_limits_is_written_in_parts() -> None:
-    """Records that were passed over are written as far as they were read."""
-    needed, outcomes = begun(max_records=2), known(pages(4))
-    read(needed, outcomes, 0, 1)
-    assert needed.wanted(outcomes) == {}
-    items = needed.ready(outcomes, 10, 1 << 20)
-    assert written(items) == [(0, "passed over"), (1, "passed over")]
-    needed.done(items)
-    assert needed.wanted(outcomes) == {0: (2, 4)}
 
 
 def test_markers_behind_the_last_page_are_passed_once_the_log_has_all_before_them() -> None:

@@ -65,15 +65,6 @@ def test_pages_of_a_partition_that_has_gone_are_done() -> None:
     assert offsets(buffer, outcomes(*EVERY)) == [(1, 2)]
 
 
-def test_a_page_read_twice_is_buffered_once() -> None:
-    """It does not matter to which offset the consumer was reset."""
-    buffer = PageBuffer("pages", 100, 1 << 20)
-    buffer.begin(0, 5)
-    buffer.put([Consumed(0, 4), Consumed(0, 5), Consumed(0, 6), Consumed(0, 5), Consumed(0, 6), Consumed(0, 7)])
-    assert offsets(buffer, outcomes(*EVERY)) == [(0, 5), (0, 6), (0, 7)]
-    assert buffer.repeated == 3
-
-
 def test_a_revoked_partition_is_dropped() -> None:
     """Its pages belong to another process; if it is assigned again, it starts at the given offset."""
     buffer = PageBuffer("pages", 100, 1 << 20)
@@ -131,15 +122,6 @@ def test_an_outcome_whose_page_retention_deleted_is_returned_without_it() -> Non
     assert buffer.ready(known, 100, 1 << 20) == []
 
 
-def test_pages_that_are_all_deleted_are_returned_without_a_later_page() -> None:
-    """The consumer says where the partition begins now; outcomes that follow later are noticed, too."""
-    buffer, known = PageBuffer("pages", 100, 1 << 20), outcomes((0, 2))
-    buffer.begin(0, 0)
-    buffer.skip(0, 5)
-    assert [(item.source.offset, item.is_lost) for item in buffer.ready(known, 9, 9)] == [(2, True)]
-    assert offsets(buffer, outcomes((0, 4))) == [(0, 4)]
-
-
 def test_pages_that_were_read_before_they_expired_are_answered_by_the_outcome_of_their_range() -> None:
     """The deciding step had read them, fingerprinting had not: they have one dead letter together."""
     buffer = PageBuffer("pages", 100, 1 << 20)
@@ -151,18 +133,6 @@ def test_pages_that_were_read_before_they_expired_are_answered_by_the_outcome_of
     buffer.done(ready)
     assert offsets(buffer, outcomes((0, 8))) == [(0, 8)]
     assert buffer.size_bytes == 4 + OVERHEAD_BYTES
-
-
-def test_records_of_an_answered_range_that_come_later_are_not_answered_again() -> None:
-    """The partition was full, so the client still held some of them when the range was written."""
-    buffer = PageBuffer("pages", 100, 1 << 20)
-    buffer.begin(0, 0)
-    buffer.put([Consumed(0, offset) for offset in range(4)])
-    gone = PendingOutcome(1, None, b"8 records were deleted", end=8)
-    buffer.done(buffer.ready(PendingOutcomes({Source("pages", 0, 0): gone}), 100, 1 << 20))
-    buffer.put([Consumed(0, offset) for offset in range(4, 10)])
-    assert offsets(buffer, outcomes((0, 8), (0, 9))) == [(0, 8), (0, 9)]
-    assert buffer.records == 2
 
 
 def test_a_range_answers_its_records_though_a_later_one_has_its_outcome() -> None:
