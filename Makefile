@@ -114,7 +114,7 @@ lock: $(READY)
 
 # A stamp is written last, so an interrupted setup starts again. What is ready for everything is ready for the demos.
 $(READY): requirements.lock pyproject.toml
-	$(call install,requirements.lock,1.4 GB)
+	$(call install,requirements.lock,1.5 GB)
 	@touch $(READY) $(DEMO)
 
 $(DEMO): requirements-demo.lock pyproject.toml

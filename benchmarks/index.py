@@ -10,7 +10,6 @@ Every contender is exact within 3 bits, except usearch, whose graph is approxima
 is left out, with a line that says so.
 
     python -m benchmarks.index [--sizes 100000 1000000] [--largest N] [--radius 3 7] [--peer-sizes 100000]
-                               [--picture docs/images/index-peers]
 """
 
 import argparse
@@ -249,7 +248,7 @@ def chosen(
     return contenders
 
 
-def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds: float) -> list[IndexFigures]:
+def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds: float) -> None:
     """Measure and print every contender at every size."""
     contenders = chosen(sizes, peer_sizes, radii)
     print("| index | fingerprints | query + insert/s | p99 of 512 | longest fill of 4,096 | bytes | recall |")
@@ -270,28 +269,6 @@ def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds:
     for one in results:
         if not one.name.startswith("twinsieve") and one.size in ours:
             print(f"ratio at {one.size:,}: {ours[one.size] / one.rate:,.0f} × {one.name}")
-    return results
-
-
-def picture(results: list[IndexFigures], path: Path) -> None:
-    """Draw speed and bytes by size, as PNG and SVG. path: without suffix."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams.update({"svg.hashsalt": "twinsieve", "font.size": 9, "axes.grid": True, "grid.color": "#e6e6e6"})
-    from matplotlib import pyplot as plt
-
-    figure, (speed, memory) = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
-    for name in dict.fromkeys(one.name for one in results):
-        some = [one for one in results if one.name == name]
-        look = {"marker": "o", "linewidth": 2.2 if name == "twinsieve, k = 3" else 1.0}
-        speed.loglog([one.size for one in some], [one.rate for one in some], label=name, **look)
-        memory.loglog([one.size for one in some], [one.size_bytes for one in some], **look)
-    speed.set(xlabel="fingerprints stored", ylabel="query + insert a second, one thread")
-    memory.set(xlabel="fingerprints stored", ylabel="bytes a fingerprint")
-    figure.legend(*speed.get_legend_handles_labels(), loc="outside right center", frameon=False)
-    figure.savefig(path.with_suffix(".png"), dpi=110, metadata={"Software": None})
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": None})
 
 
 def main() -> None:
@@ -308,16 +285,13 @@ def main() -> None:
     )
     parser.add_argument("--radius", type=int, nargs="*", default=[3, 7], help="radii of the block index")
     parser.add_argument("--seconds", type=float, default=2.0, help="processor time for each contender")
-    parser.add_argument("--picture", type=Path, help="write a picture to this path, without suffix")
     options = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     warm_up()
-    results = compared(options.sizes, options.peer_sizes, options.radius, options.seconds)
+    compared(options.sizes, options.peer_sizes, options.radius, options.seconds)
     if options.largest:
-        results += compared([options.largest], [], [RADIUS], options.seconds)
+        compared([options.largest], [], [RADIUS], options.seconds)
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    if options.picture:
-        picture(results, options.picture)
 
 
 if __name__ == "__main__":
