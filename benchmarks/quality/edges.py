@@ -10,11 +10,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index import pairs_within
+from dedup_service.core.index.block_probe import count_within
 from dedup_service.core.kernels import kernel, popcount
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+
+_FIRST_PAIRS = 1024
+"""Pairs that the first output has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +89,33 @@ def _pairs_of_runs(pages: Integers, keys: Words) -> tuple[Integers, Integers]:
                 later[found], earlier[found] = pages[at], pages[before]
                 found += 1
     return later[:found], earlier[:found]
+
+
+def pairs_within(fingerprints: Words, radius: int) -> tuple[Integers, Integers]:
+    """Return the indexes (later, earlier) of all pairs within `radius`, sorted by later, then earlier.
+
+    fingerprints: uint64[n]; both results are int64[m].
+    """
+    later, earlier = np.empty(_FIRST_PAIRS, np.int64), np.empty(_FIRST_PAIRS, np.int64)
+    found = _all_pairs(fingerprints, radius, later, earlier)
+    if found > _FIRST_PAIRS:
+        later, earlier = np.empty(found, np.int64), np.empty(found, np.int64)
+        _all_pairs(fingerprints, radius, later, earlier)
+    return later[:found], earlier[:found]
+
+
+@kernel
+def _all_pairs(fingerprints: Words, radius: int, later: Integers, earlier: Integers) -> int:
+    """Write pairs while there is room; return how many there are."""
+    found = 0
+    for at in range(1, len(fingerprints)):
+        fingerprint = fingerprints[at]
+        if count_within(fingerprints, 0, at, fingerprint, radius) == 0:
+            continue
+        for before in range(at):
+            if popcount(fingerprints[before] ^ fingerprint) <= radius:
+                if found < len(later):
+                    later[found] = at
+                    earlier[found] = before
+                found += 1
+    return found

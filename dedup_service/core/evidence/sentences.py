@@ -91,11 +91,3 @@ def _ends_here(code_points: npt.NDArray[np.uint32], i: int, kind: np.uint8) -> b
     if i == 0 or i >= len(code_points):
         return False
     return bool(code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00))
-
-
-def letters_of(values: npt.NDArray[np.uint32]) -> int:
-    """Return how many letters the sentences of these values have together, to two letters a sentence.
-
-    A sentence of more than 253 letters counts as 252.
-    """
-    return LETTERS_A_QUARTER * int((values & np.uint32(_LONGEST)).sum())

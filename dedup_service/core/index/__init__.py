@@ -19,7 +19,6 @@ Then read `cell_table` (the cells, insertion and removal) and `cell_batch` (sear
 """
 
 from dedup_service.core.index.block_index import BlockIndex, Layout
-from dedup_service.core.index.block_probe import pairs_within
 from dedup_service.core.index.cell_index import CellChanges, CellRows, CellStatistics
 from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
@@ -35,5 +34,4 @@ __all__ = [
     "Layout",
     "ProbeResult",
     "WorkCounters",
-    "pairs_within",
 ]

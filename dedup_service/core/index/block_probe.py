@@ -1,4 +1,4 @@
-"""Search in the block index: one bucket, all tables, and all pairs of a batch.
+"""Search in the seed layout of the block index: one bucket, and all tables.
 
 One bucket: a first pass over 64 fingerprints only counts those within the radius, in a loop without branches
 that LLVM vectorises. The second pass, entry by entry, runs only if the count was not zero, which is rare.
@@ -6,9 +6,6 @@ that LLVM vectorises. The second pass, entry by entry, runs only if the count wa
 All tables (`probe_all`): a table of tolerance 0 searches the bucket of the key itself, a table of tolerance
 1 its 16 neighbours, too. A crowded bucket with a second level is searched in the same way by the other 48
 bits, with the remaining radius. `block_layout` explains why this misses nothing and reports nothing twice.
-
-All pairs of a batch (`pairs_within`): every pair is compared by the loop that scans a bucket. 512
-fingerprints take about 10 µs, 2,000 about 0.2 ms.
 
 Invariant: a probe changes no entry, only the work counters.
 """
@@ -38,7 +35,7 @@ from dedup_service.core.index.block_layout import (
     tables_for,
     tolerance,
 )
-from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, popcount, prefetch
+from dedup_service.core.kernels import kernel_inline, long_kernel, popcount, prefetch
 
 Distances = npt.NDArray[np.uint8]
 Output = tuple[Integers, Distances]
@@ -46,9 +43,6 @@ Output = tuple[Integers, Distances]
 
 STRIDE = 64
 """Fingerprints counted at once: eight cache lines; scanning them again costs less than 0.1 µs."""
-
-_FIRST_PAIRS = 1024
-"""Pairs that the first output has room for."""
 
 
 @kernel_inline
@@ -184,34 +178,4 @@ def probe_all(
                         child, fingerprint, radius, limit, table, remaining, arrays, found, output
                     )
         ends[query] = found
-    return found
-
-
-def pairs_within(fingerprints: Fingerprints, radius: int) -> tuple[Integers, Integers]:
-    """Return the indexes (later, earlier) of all pairs within `radius`, sorted by later, then earlier.
-
-    fingerprints: uint64[n]; both results are int64[m].
-    """
-    later, earlier = np.empty(_FIRST_PAIRS, np.int64), np.empty(_FIRST_PAIRS, np.int64)
-    found = _all_pairs(fingerprints, radius, later, earlier)
-    if found > _FIRST_PAIRS:
-        later, earlier = np.empty(found, np.int64), np.empty(found, np.int64)
-        _all_pairs(fingerprints, radius, later, earlier)
-    return later[:found], earlier[:found]
-
-
-@kernel
-def _all_pairs(fingerprints: Fingerprints, radius: int, later: Integers, earlier: Integers) -> int:
-    """Write pairs while there is room; return how many there are."""
-    found = 0
-    for at in range(1, len(fingerprints)):
-        fingerprint = fingerprints[at]
-        if count_within(fingerprints, 0, at, fingerprint, radius) == 0:
-            continue
-        for before in range(at):
-            if popcount(fingerprints[before] ^ fingerprint) <= radius:
-                if found < len(later):
-                    later[found] = at
-                    earlier[found] = before
-                found += 1
     return found

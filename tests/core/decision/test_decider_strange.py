@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import cycle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.index.quotient_segment import HASH_BITS
@@ -91,6 +91,7 @@ seeds = st.lists(st.integers(0, 1 << 32), max_size=40)
 both = (st.sampled_from(RULES), st.sampled_from(LAYOUTS))
 
 
+@settings(max_examples=40)
 @given(*both, seeds, st.lists(st.integers(0, 12), max_size=12), st.lists(st.integers(0, 99), min_size=1, max_size=6))
 def test_strange_pages_get_the_same_verdicts_in_any_batches(
     rule: MatchRule, layout: IndexLayout, some: list[int], cuts: list[int], removed: list[int]
@@ -111,6 +112,7 @@ def test_strange_pages_get_the_same_verdicts_in_any_batches(
         restored = Run(rule, layout, restored)
 
 
+@settings(max_examples=50)
 @given(*both, seeds, st.integers(1, 40), st.sets(st.integers(0, 39)))
 def test_strange_pages_get_the_verdicts_of_brute_force(
     rule: MatchRule, layout: IndexLayout, some: list[int], size: int, removed: set[int]

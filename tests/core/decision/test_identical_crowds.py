@@ -19,7 +19,7 @@ def of_crowd(number: int) -> PreparedPage:
     return replace(page, fingerprint=Fingerprint(number % 3, number % 3), keys=b"", reason=None)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("window", [1, 5, 50])
 def test_removals_inside_a_batch_make_room_at_once(seed: int, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expiry and updates inside of a batch let later entries of a crowd become candidates, as one by one."""

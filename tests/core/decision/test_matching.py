@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.entries import Entry
@@ -27,7 +27,6 @@ BY_DEFINITION = {
 }
 
 
-@settings(max_examples=200)
 @pytest.mark.parametrize("profile", PROFILE_NAMES)
 @given(evidence_pairs(), COMMON, DISTANCES, st.booleans())
 def test_a_compiled_table_gives_the_matches_of_its_definition(

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dedup_service.core.extraction import Extraction, extract
@@ -185,7 +185,6 @@ JSON_LD = "<script type='application/ld+json'>{\"datePublished\":[1]}</script>"
 MARKUP = st.sampled_from([*ELEMENTS.split(), *PIECES, *ODDITIES, JSON_LD])
 
 
-@settings(max_examples=300)
 @example(["<html lang=x>", "<frameset>", "<body>"])
 @given(parts=st.lists(MARKUP | st.text(max_size=5), max_size=30))
 def test_no_markup_raises(parts: list[str]) -> None:
@@ -194,7 +193,6 @@ def test_no_markup_raises(parts: list[str]) -> None:
     assert bool(extraction.text) != bool(extraction.problem)
 
 
-@settings(max_examples=200)
 @given(data=st.binary(max_size=300), prefix=st.sampled_from([b"", b"<p>", b"<html><body>"]))
 def test_no_bytes_raise(data: bytes, prefix: bytes) -> None:
     """Any bytes give text or a problem."""

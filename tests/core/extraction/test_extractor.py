@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trafilatura
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 from trafilatura import baseline as _baseline  # noqa: F401 - loads the module
@@ -63,7 +63,6 @@ def text_of(document: Any) -> str | None:
     return None if document is None else document.text
 
 
-@settings(max_examples=300)
 @given(PAGES, st.booleans())
 def test_the_text_is_that_of_trafilatura(page: str, pruned: bool) -> None:
     """Whatever the page, and whether or not it was pruned, the text is what trafilatura itself returns."""

@@ -166,7 +166,6 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(TREES, max_size=4).map("".join))
 @example("<a href=/>x<div><a href=/>y</a></div></a>z<a href=/>w</a>")
 @example("<ul><li><a href=/>one</a> 3-1<li><a href=/>two</a> 3-2</ul>tail<b></b>")

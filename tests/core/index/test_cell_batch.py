@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.errors import StateError
@@ -140,6 +140,7 @@ def steps_of(chosen: random.Random, three: Three, count: int, most_keys: int) ->
     return steps
 
 
+@settings(max_examples=40)
 @given(st.randoms(use_true_random=False), st.sampled_from([1, 2, 8, 64]), st.integers(1, 4), st.data())
 def test_a_batch_does_what_its_steps_do_one_by_one(
     chosen: random.Random, slots: int, levels: int, data: st.DataObject

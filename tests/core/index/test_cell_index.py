@@ -158,7 +158,7 @@ class History(RuleBasedStateMachine):
             assert counts(self.pair.index) == self.pair.plain.counts()
 
 
-History.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+History.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 TestHistory = History.TestCase
 
 

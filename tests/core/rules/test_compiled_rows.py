@@ -47,7 +47,7 @@ def check_quantities(
         assert (name, ANY.quantity(name)) == (name, float(getattr(similarity, name)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(evidence_pairs(), COMMON, DISTANCES, st.booleans())
 def test_all_quantities_are_those_of_similarity(
     pair: tuple[bytes, bytes], common: npt.NDArray[np.uint32], distance: Distance, same_host: bool
@@ -105,7 +105,6 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=200)
 @given(evidence_pairs(), COMMON, DISTANCES, st.booleans(), ROWS)
 def test_the_first_row_that_holds_is_found(
     pair: tuple[bytes, bytes],
