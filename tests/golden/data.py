@@ -56,4 +56,4 @@ def _filtered(source: Path, options: tuple[str, ...], folder: Path) -> list[byte
 
 def _compared(pairs: Path, folder: Path) -> list[bytes]:
     folder.mkdir()
-    return written(["pairs", str(pairs / "pages.jsonl"), str(pairs / "pairs.jsonl"), "--processes", "2"], folder)
+    return written(["pairs", str(pairs / "pages.jsonl"), str(pairs / "pairs.jsonl")], folder)
