@@ -1,8 +1,8 @@
-"""The main text of a tree, by trafilatura (`extractor`).
+"""The main text of a tree, by trafilatura; its only caller.
 
 Settings: `fast`, no comments, no metadata (`statements` is faster), and no deduplication, since
 trafilatura's is a process-wide cache that discards text it has seen before. Figures:
-docs/adr/0006-extraction.md.
+docs/adr/0006-extraction.md. Its log messages are silenced; `Extraction.problem` reports what matters.
 
 What trafilatura would take seconds for is not given to it: a tree with more elements than any article has (tables
 of data, archives of links), or one in which it would copy the same text again and again (`text_copied`). All text
@@ -10,6 +10,8 @@ of the body is used instead, which can still be compared. JSON-LD in which its e
 time is removed (`costly_json`).
 """
 
+import logging
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +20,6 @@ from lxml.html import HtmlElement
 
 from dedup_service.core.extraction.boilerplate import parse, prune, remove
 from dedup_service.core.extraction.costly_json import costly_json
-from dedup_service.core.extraction.extractor import bare_extraction, extractor
 
 # trafilatura takes 30 to 80 µs an element; the largest of 987 real pages has 1,021 elements after pruning.
 MAX_ELEMENTS = 10_000
@@ -33,6 +34,15 @@ _LENGTH = etree.XPath("string-length(.)")
 _LINKS = etree.XPath("count(//a)")
 CHARS_A_LINK = 5_000
 """Characters that trafilatura copies in the time in which it looks at a link inside an element."""
+
+
+@lru_cache(maxsize=1)
+def _extractor() -> Callable[..., Any]:
+    """Return trafilatura's function, loaded at the first page: that takes 0.4 s, too long for `--help`."""
+    import trafilatura
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL + 1)
+    return trafilatura.bare_extraction
 
 
 @lru_cache(maxsize=1)
@@ -56,7 +66,7 @@ def main_text(root: HtmlElement, page_bytes: int) -> str:
         return _lines("\n".join(body.itertext()))
     remove(costly_json(root))
     etree.strip_attributes(root, *UNREAD)
-    document = bare_extraction(root, _options())
+    document = _extractor()(root, options=_options())
     if document is None or not document.text:
         return ""
     return _lines(document.text)
@@ -105,5 +115,5 @@ def warm_up() -> None:
     root = parse(b"<p>")
     if root is not None:
         prune(root)
-    extractor()
+    _extractor()
     _options()
