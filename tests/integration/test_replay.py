@@ -1,6 +1,5 @@
 """A log decided again: unchanged, by another rule, in another space, into separate topics."""
 
-import base64
 import json
 import random
 import string
@@ -38,7 +37,7 @@ from dedup_service.runtime.kafka.client.transactional_producer import Transactio
 from dedup_service.runtime.kafka.control.operator_records import BY, append_policy, corrections_in
 from dedup_service.runtime.kafka.control.replay import PageRefetcher, Replayed
 from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics
-from dedup_service.runtime.kafka.messages.log_record import encode, log_message, log_messages, numbered
+from dedup_service.runtime.kafka.messages.log_record import log_message, log_messages, numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove, require_log
@@ -65,7 +64,7 @@ def published(broker: Broker, topics: Topics) -> list[PageMessage]:
     ]
 
 
-def logged(broker: Broker, topics: Topics, messages: list[PageMessage], *, version: int = 3) -> None:
+def logged(broker: Broker, topics: Topics, messages: list[PageMessage]) -> None:
     """The log that a service would have written, with a retraction, a change of action and a repetition."""
     policy = Policy(rule_for(), Action.FLAG, SPACE)
     records: list[LogRecord] = [PolicyRecord(policy, initial=True, log="the-log")]
@@ -77,38 +76,7 @@ def logged(broker: Broker, topics: Topics, messages: list[PageMessage], *, versi
     records[20:20] = [RetractionRecord("https://news.example/3", "gone"), records[5]]
     records[30:30] = [PolicyRecord(Policy(rule_for(), Action.DROP, SPACE), replaces=0), records[0]]
     log = topics.fingerprints
-    if version == 2:
-        append(broker.connection, log, [Message(log, value_of_version_2(record), partition=0) for record in records])
-    else:
-        append(broker.connection, log, [message for message, _ in log_messages(log, records)])
-
-
-def value_of_version_2(record: LogRecord) -> bytes:
-    """A record as version 2 wrote it: JSON, a page alone."""
-    if not isinstance(record, PageRecord):
-        return encode(record).replace(b'"v":3', b'"v":2')
-    source, prepared = record.source, record.prepared
-    fields: dict[str, object] = {
-        "kind": "page",
-        "v": 2,
-        "topic": source.topic,
-        "partition": source.partition,
-        "offset": source.offset,
-        "space": record.space_id,
-        "url": prepared.page.url,
-        "id": prepared.page.id,
-        "title": prepared.page.title,
-        "evidence": base64.b64encode(prepared.evidence).decode(),
-        "keys": base64.b64encode(prepared.keys).decode(),
-    }
-    hashes = {
-        "words": prepared.fingerprint.words,
-        "body": prepared.fingerprint.body,
-        "body_hash": prepared.body_hash,
-        "text_hash": prepared.text_hash,
-    }
-    fields |= {name: f"{value:016x}" for name, value in hashes.items() if value is not None}
-    return json.dumps(fields).encode()
+    append(broker.connection, log, [message for message, _ in log_messages(log, records)])
 
 
 def messages_of(connection: Connection, topic: str) -> list[ConsumerRecord]:
@@ -128,7 +96,7 @@ def values_of(connection: Connection, topic: str) -> list[bytes]:
 
 def records_of(connection: Connection, topics: Topics) -> list[tuple[int, LogRecord]]:
     """The records of a log, with their sequences."""
-    return numbered(messages_of(connection, topics.fingerprints), earlier=True)
+    return numbered(messages_of(connection, topics.fingerprints))
 
 
 def expected(connection: Connection, topics: Topics, *, rule_k: int | None = None) -> list[bytes]:
@@ -197,29 +165,6 @@ def test_into_separate_topics(broker: Broker, log: Topics, new_topics: Topics) -
     assert verdicts == expected(broker.connection, new_topics)
     assert len(verdicts) == PAGES
     assert run(arguments) == 1
-
-
-def test_a_log_of_before_is_replayed_into_new_topics(
-    broker: Broker, topics: Topics, new_topics: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Version 2 had a message for each page: a service refuses it with the command that makes a log of now of it."""
-    logged(broker, topics, published(broker, topics), version=2)
-    where = ["--bootstrap", broker.bootstrap, "--prefix", topics.prefix]
-    state = str(tmp_path / "state")
-    assert run(["serve", *where, "--state", state, "--processes", "1", "--drain-s", "1"]) == 1
-    assert "`twinsieve replay --to-prefix NEW`" in capfd.readouterr().err
-    assert run(["replay", *where, "--to-prefix", new_topics.prefix]) == 0
-    assert [message.value[0] >= 0x80 for message in messages_of(broker.connection, new_topics.fingerprints)].count(
-        True
-    ) < PAGES / 4
-    verdicts = values_of(broker.connection, new_topics.verdicts)
-    assert verdicts == expected(broker.connection, new_topics)
-    kinds, before = (
-        [(line["id"], line["verdict"], line["duplicate_of"]) for line in map(json.loads, values)]
-        for values in (verdicts, expected(broker.connection, topics))
-    )
-    assert kinds == before
-    assert len(kinds) == PAGES
 
 
 def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> None:

@@ -24,20 +24,6 @@ from dedup_service.core.rules.match_row import MatchRow
 BITS = 64
 """Bits of a fingerprint: no distance is larger."""
 
-_RECORDED_NAME = {
-    "min_letters": "least_letters",
-    "max_pages": "most_pages",
-    "max_hosts": "most_hosts",
-    "max_titles": "most_titles",
-    "surge_percent": "jump_percent",
-}
-"""Field → its name in a policy record, for the fields that were renamed since the first log.
-
-Records in existing logs and journals cannot change, so new records keep the old names, too.
-"""
-
-_FIELD_NAME = {recorded: field for field, recorded in _RECORDED_NAME.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class DistanceBound:
@@ -157,9 +143,9 @@ class MatchRule:
             "conditions": [{"words": condition.words, "body": condition.body} for condition in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
             "keys": self.keys,
-            "verified": [_renamed(row.to_dict(), _RECORDED_NAME) for row in self.verified],
+            "verified": [row.to_dict() for row in self.verified],
         }
-        return values | {"guards": _renamed(self.guards.to_dict(), _RECORDED_NAME)} if self.guards else values
+        return values | {"guards": self.guards.to_dict()} if self.guards else values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -181,8 +167,8 @@ class MatchRule:
             conditions=conditions,
             combined=None if mu is None else Combined(mu),
             keys=values.get("keys", False),
-            verified=tuple(MatchRow.from_dict(_renamed(row, _FIELD_NAME)) for row in values.get("verified", ())),
-            guards=NO_GUARDS if guards is None else Guards.from_dict(_renamed(guards, _FIELD_NAME)),
+            verified=tuple(MatchRow.from_dict(row) for row in values.get("verified", ())),
+            guards=NO_GUARDS if guards is None else Guards.from_dict(guards),
         )
 
     def __str__(self) -> str:
@@ -194,7 +180,3 @@ class MatchRule:
         table = f"; verified: {', '.join(map(str, self.verified))}" if self.verified else ""
         guards = f"; guards: {self.guards}" if self.guards else ""
         return " or ".join(parts) + table + guards
-
-
-def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {names.get(name, name): value for name, value in values.items()}

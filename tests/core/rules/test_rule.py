@@ -82,6 +82,6 @@ def test_a_rule_from_before_guards_has_none() -> None:
     del old["guards"]
     assert MatchRule.from_dict(old).guards == NO_GUARDS
     assert "guards" not in MatchRule.from_dict(old).to_dict()
-    assert MatchRule.from_dict(old | {"guards": {"most_hosts": 7}}).guards == Guards(
+    assert MatchRule.from_dict(old | {"guards": {"max_hosts": 7}}).guards == Guards(
         max_pages=0, max_hosts=7, max_titles=0, surge_percent=0
     )

@@ -429,14 +429,14 @@ def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> N
     Its messages are numbered as its first policy says from then on.
     """
     require_whole(connection, topics)
-    head = number_log(log, earlier=True)
+    head = number_log(log)
     if head.policy is None and head.others == 0:
         raise _not_begun(topics)
 
 
 def require_same_pages(connection: Connection, topics: Topics, log: LogConsumer) -> None:
     """Raise ForeignLogError if `pages` is not the topic that the log was begun with: its offsets are of other pages."""
-    first = read_head(log, earlier=True).policy
+    first = read_head(log).policy
     pages = next((topic.topic_id for topic in describe(connection, topics) if topic.name == topics.pages), None)
     if first is not None and first.pages not in {None, pages}:
         raise ForeignLogError(

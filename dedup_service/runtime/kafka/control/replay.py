@@ -183,8 +183,7 @@ def replayed_log(
 ) -> Iterator[list[Replayed]]:
     """Yield the records that the log has now, in batches, with the policies changed as `options` say.
 
-    Void policies are left out, and unreadable messages, which are counted in `left_out`. A log of version 2 is read,
-    too.
+    Void policies are left out, and unreadable messages, which are counted in `left_out`.
     """
     in_force: Policy | None = None
     since = -1
@@ -192,7 +191,7 @@ def replayed_log(
         batch: list[Replayed] = []
         for message in messages:
             headers = tuple((name, value or b"") for name, value in message.headers if name == BY)
-            for sequence, record in numbered([message], earlier=True):
+            for sequence, record in numbered([message]):
                 if isinstance(record, UnreadableRecord):
                     left_out.unreadable += 1
                     continue

@@ -41,12 +41,12 @@ class LogHead:
         return 0 if self.policy is None else first_offset(self.policy.policy.based_on)
 
 
-def read_head(log: _Log, *, earlier: bool = False) -> LogHead:
-    """Return how a log begins; raises as `LogConsumer.read_one` and `decode`, whose option `earlier` is."""
+def read_head(log: _Log) -> LogHead:
+    """Return how a log begins; raises as `LogConsumer.read_one` and `decode`."""
     layout: IndexLayout | None = None
     message = log.read_one(log.first)
     while message is not None:
-        record = decode(message.value or b"", earlier=earlier)[0]
+        record = decode(message.value or b"")[0]
         if isinstance(record, PolicyRecord):
             return LogHead(layout, record)
         if not isinstance(record, LayoutRecord):
@@ -56,11 +56,11 @@ def read_head(log: _Log, *, earlier: bool = False) -> LogHead:
     return LogHead(layout)
 
 
-def number_log(log: _NumberedLog, *, earlier: bool = False) -> LogHead:
+def number_log(log: _NumberedLog) -> LogHead:
     """Let a reader number the messages of a log as its first policy says; return how it begins.
 
     Raises as `read_head`.
     """
-    head = read_head(log, earlier=earlier)
+    head = read_head(log)
     log.number_from(head.first)
     return head

@@ -1,9 +1,8 @@
 """The rest of the deciding state as bytes: what a snapshot has beside the settled entries and the page names.
 
 `DecidingState` is the replica's state, the pending outcomes, and the offsets known to be written, as MessagePack with
-a version. Decoding ignores unknown fields and gives missing ones their default; bytes that do not fit otherwise make
-the snapshot unreadable, and the log rebuilds the state. The private `_…Fields` structs fix the field names as they are
-written; they do not follow renames of the classes that they store.
+a version. The fields on disk are those of the values. Bytes that do not fit make the snapshot unreadable, and the log
+rebuilds the state.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,14 +11,11 @@ import msgspec
 
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.core.evidence.similarity import Combined
-from dedup_service.core.log_records import Source
-from dedup_service.core.rules.rule import DistanceBound
-from dedup_service.core.verdict import Action
+from dedup_service.core.log_records import CorrectionRecord, Policy, Source
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
 
-DECIDING_STATE_VERSION = 5
+DECIDING_STATE_VERSION = 6
 
 
 class UnreadableDecidingStateError(Exception):
@@ -39,110 +35,19 @@ class DecidingState:
     written: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-class _MatchRowFields(msgspec.Struct, kw_only=True, rename={"min_letters": "least_letters"}):
-    name: str
-    min_letters: int = 0
-    jaccard: float
-    containment: float | None = None
-    title: float | None = None
-    title_on_host: float | None = None
-    sentences: float | None = None
-    numbers: float | None = None
-    missing_numbers: float | None = None
-    swapped_numbers: float | None = None
-    figures: float | None = None
-    alphabetic: float | None = None
-    unspaced: float | None = None
-    length_ratio: float | None = None
-    metadata: float | None = None
-    combined: float | None = None
-    words_distance: int | None = None
-    body_distance: int | None = None
-
-
-_GUARD_NAMES = {
-    "max_pages": "most_pages",
-    "max_hosts": "most_hosts",
-    "max_titles": "most_titles",
-    "surge_percent": "jump_percent",
-}
-
-
-class _GuardsFields(msgspec.Struct, frozen=True, rename=_GUARD_NAMES):
-    max_pages: int
-    max_hosts: int
-    max_titles: int
-    surge_percent: int
-
-
-class _RuleFields(msgspec.Struct):
-    conditions: tuple[DistanceBound, ...] = ()
-    combined: Combined | None = None
-    keys: bool = False
-    verified: tuple[_MatchRowFields, ...] = ()
-    guards: _GuardsFields = _GuardsFields(0, 0, 0, 0)
-
-
-class _LayoutFields(msgspec.Struct):
-    slots: int
-    window: int
-
-
-class _KeepFields(msgspec.Struct, frozen=True):
-    max_pages: int | None = None
-    max_age_minutes: int | None = None
-
-
-class _BaseFields(msgspec.Struct, frozen=True):
-    name: str
-    log: str
-    commit: str
-    after: int
-    records: int
-    entries: int
-
-
-class _PolicyFields(msgspec.Struct):
-    rule: _RuleFields
-    action: Action
-    space_id: str
-    layout: _LayoutFields
-    keep: _KeepFields = _KeepFields()
-    lowered: _KeepFields = _KeepFields()
-    bases: tuple[_BaseFields, ...] = ()
-    canonical: str = "earliest"
-
-
-class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):
-    url: str
-    original: str
-    duplicate: bool
-    reason: str
-
-
 class _ReplicaFields(msgspec.Struct):
     sequence: int = -1
     log: str | None = None
-    policy: _PolicyFields | None = None
+    policy: Policy | None = None
     policy_sequence: int = -1
     seen: dict[tuple[str, int], bytes] = {}
     counts: dict[str, int] = {}
-    corrections: tuple[_CorrectionFields, ...] = ()
-
-
-class _PendingFields(msgspec.Struct, gc=False, rename={"original_url": "of_url"}):
-    sequence: int
-    kind: str | None
-    value: bytes
-    key: bytes = b""
-    original_url: str | None = None
-    drop: bool = False
-    end: int | None = None
+    corrections: tuple[CorrectionRecord, ...] = ()
 
 
 class _StateFields(msgspec.Struct):
     replica: _ReplicaFields
-    pending: tuple[tuple[Source, _PendingFields], ...] = ()
+    pending: tuple[tuple[Source, PendingOutcome], ...] = ()
     written: dict[tuple[str, int], int] = {}
     decider: bytes = b""
 
@@ -151,7 +56,7 @@ class _VersionField(msgspec.Struct):
     version: int
 
 
-class _SnapshotFields(msgspec.Struct, rename={"state": "memory"}):
+class _SnapshotFields(msgspec.Struct):
     version: int
     state: _StateFields
 

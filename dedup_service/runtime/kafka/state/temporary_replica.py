@@ -60,7 +60,7 @@ def temporary_replica(
     BaseUnusableError if a base is not as the log says; ConfigurationError for one that the log has not. Damage of a
     base that is found inside names it.
     """
-    first = read_head(log, earlier=True).policy
+    first = read_head(log).policy
     with ExitStack() as stack:
         names = stack.enter_context(temporary_page_names())
         if first is not None:

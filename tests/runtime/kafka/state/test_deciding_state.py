@@ -26,7 +26,7 @@ from dedup_service.runtime.kafka.state.deciding_state import (
 )
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 
-rules = st.sampled_from([rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
+rules = st.sampled_from([rule_for(), rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 8, 64]), window=st.integers(1, 9999))
 keeps = st.sampled_from([KEEP_ALL, Keep(max_pages=3), Keep(max_age_minutes=60), Keep.parse("9,1d")])
 bases = st.sampled_from([(), (LogBase("corpus", "a-journal", "5f", 0, 70, 60), LogBase("b", "x", "", 70, 9, 0))])
@@ -92,25 +92,18 @@ def test_a_state_survives_as_bytes(
     assert pending_outcomes_of(decoded).written == outcomes.written
 
 
-BOUNDS = (
-    "containment",
-    "title",
-    "title_on_host",
-    "sentences",
-    "numbers",
-    "missing_numbers",
-    "swapped_numbers",
-    "figures",
-    "alphabetic",
-    "unspaced",
-    "length_ratio",
-    "metadata",
-    "combined",
-)
-ROW = {"name": "row", "least_letters": 160, "jaccard": 0.5, **dict.fromkeys(BOUNDS)}
+@pytest.mark.parametrize("decider", [b"", b"rubbish", msgspec.msgpack.encode({"version": 2}), None])
+def test_a_state_without_that_of_its_decider_is_refused(decider: bytes | None) -> None:
+    """Entries without cells, window and host text would give other verdicts: there is no default for them."""
+    value = msgspec.msgpack.decode(encode_deciding_state(ReplicaState(sequence=7), PendingOutcomes()))
+    value["state"]["decider"] = decider
+    if decider is None:
+        del value["state"]["decider"]
+    with pytest.raises(UnreadableDecidingStateError):
+        decode_deciding_state(msgspec.msgpack.encode(value))
 
 
-@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 5}), b"\x80"])
+@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 6}), b"\x80"])
 def test_other_bytes_are_refused(value: bytes) -> None:
     """Bytes that are not a deciding state raise one error, whatever is wrong with them."""
     with pytest.raises(UnreadableDecidingStateError):
@@ -120,5 +113,5 @@ def test_other_bytes_are_refused(value: bytes) -> None:
 @pytest.mark.parametrize("version", [1, 4, 9])
 def test_another_version_is_named(version: int) -> None:
     """It is refused, naming both versions, before its content is decoded."""
-    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 5"):
-        decode_deciding_state(msgspec.msgpack.encode({"version": version, "memory": "otherwise"}))
+    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 6"):
+        decode_deciding_state(msgspec.msgpack.encode({"version": version, "state": "otherwise"}))
