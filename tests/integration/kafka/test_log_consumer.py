@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from kafka import KafkaAdminClient
@@ -36,7 +37,7 @@ def delete_below(connection: Connection, partition: TopicPartition, offset: int)
 
 @pytest.fixture
 def partitions(connection: Connection) -> Iterator[PartitionReader]:
-    """A reader of partitions, with a short limit."""
+    """A reader of partitions."""
     reader = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=HANG_S)
     yield reader
     reader.close()
@@ -189,8 +190,10 @@ def test_partitions_are_read_to_their_ends(
     partitions.assign({second: 1})
     assert [record.value for batch in partitions.read({second: 5}) for record in batch] == [b"7", b"9"]
     assert partitions.beginnings[second] == 3
-    with pytest.raises(UnreachableError, match="no record within 5 s"):
-        list(partitions.read({second: 6}))
+    with closing(PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=5.0)) as hasty:
+        hasty.assign({second: 5})
+        with pytest.raises(UnreachableError, match="no record within 5 s"):
+            list(hasty.read({second: 6}))
 
 
 def test_partitions_can_be_read_from_a_time_on(
