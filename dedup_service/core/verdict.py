@@ -3,7 +3,6 @@
 A verdict is a fact; an action is a policy. `drop` changes what is stored, never what is reported.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,9 +38,8 @@ class Guard(StrEnum):
     SURGE = "surge"
 
 
-_SURGE_BEFORE = "jump"
-_BY_NAME = {guard.value: guard for guard in Guard} | {_SURGE_BEFORE: Guard.SURGE}
-"""Guards by their names in reasons: those of now, and the one that journals and logs have from before."""
+_BY_NAME = {guard.value: guard for guard in Guard}
+"""Guards by their names in reasons."""
 
 
 class VerdictKind(StrEnum):
@@ -195,17 +193,3 @@ def guard_counter(guard: Guard) -> str:
         'guard_surge'
     """
     return f"guard_{guard}"
-
-
-def with_present_names(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return stored counts with those of the surge guard under its present name.
-
-    Example:
-        >>> with_present_names({"unique": 7, "guard_jump": 2, "guard_surge": 1})
-        {'unique': 7, 'guard_surge': 3}
-    """
-    before, now = f"guard_{_SURGE_BEFORE}", guard_counter(Guard.SURGE)
-    present = {name: count for name, count in counts.items() if name != before}
-    if before in counts:
-        present[now] = present.get(now, 0) + counts[before]
-    return present

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.hangs import HANG_S
+
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 180
 FAST = ("--set", "DOWNLOAD_DELAY=0", "--set", "AUTOTHROTTLE_ENABLED=0", "--set", "TWINSIEVE_PROCESSES=1")
 
 
@@ -25,13 +26,7 @@ def twinsieve(*arguments: object) -> list[str]:
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `twinsieve` to its end."""
     return subprocess.run(
-        twinsieve(*arguments),
-        cwd=cwd,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
+        twinsieve(*arguments), cwd=cwd, env=environment(), capture_output=True, text=True, timeout=HANG_S, check=False
     )
 
 

@@ -15,6 +15,7 @@ from twinsieve_crawler.demo.site import build_site
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.embedded.state_info import state_info
 from tests.crawler.running import FAST, environment, json_lines, run, twinsieve
+from tests.hangs import HANG_S, wait_until
 
 PAGES = build_site()
 pytestmark = pytest.mark.slow
@@ -23,19 +24,8 @@ pytestmark = pytest.mark.slow
 def test_it_keeps_each_page_once_and_writes_every_verdict(tmp_path: Path) -> None:
     """Kept pages are in the feed, all verdicts in --verdicts; counts add up; robots.txt is obeyed."""
     with serve(PAGES) as server:
-        done = run(
-            "crawl",
-            server.url,
-            *FAST,
-            "-o",
-            "pages.jsonl",
-            "--verdicts",
-            "v.jsonl",
-            "--state",
-            "s",
-            "--json",
-            cwd=tmp_path,
-        )
+        outputs = ("-o", "pages.jsonl", "--verdicts", "v.jsonl", "--state", "s", "--json")
+        done = run("crawl", server.url, *FAST, *outputs, cwd=tmp_path)
         visits = Counter(server.visits)
     assert done.returncode == 0, done.stderr
     [summary] = json_lines(done.stderr)
@@ -52,6 +42,7 @@ def test_it_keeps_each_page_once_and_writes_every_verdict(tmp_path: Path) -> Non
     assert all(item["title"] for item in items if urlsplit(item["url"]).path != "/")
 
 
+@pytest.mark.long
 def test_a_second_crawl_on_the_same_state_finds_nothing_new(tmp_path: Path) -> None:
     """Every kept page is unchanged or updated. Without --output, the feed goes to standard output."""
     with serve(PAGES) as server:
@@ -80,6 +71,7 @@ def test_late_verdicts_pass_their_pages_and_are_all_given_before_the_end(tmp_pat
     assert summary["verdicts"]["duplicate"] > 0
 
 
+@pytest.mark.long
 def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
     """With --follow sitemap, only the listed pages are visited, not the front page."""
     with serve(PAGES) as server:
@@ -92,6 +84,7 @@ def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
     assert (tmp_path / "pages.csv").read_text("utf-8").startswith("id,url,canonical_url,title,text")
 
 
+@pytest.mark.long
 def test_a_profile_file_decides(tmp_path: Path) -> None:
     """The reason of every duplicate that is not the same text quotes its row."""
     profile = '[candidates]\nkeys = true\n[[match]]\nname = "ours"\njaccard = 0.5\n'
@@ -103,6 +96,7 @@ def test_a_profile_file_decides(tmp_path: Path) -> None:
     assert {verdict["reason"] for verdict in verdicts if verdict["verdict"] == "duplicate"} == {"ours", "same text"}
 
 
+@pytest.mark.long
 def test_kept_pages_expire_by_the_bounds_of_the_crawl(tmp_path: Path) -> None:
     """With --keep 5, no more than five pages stay in the state, and the next crawl without it keeps the bound."""
     with serve(PAGES) as server:
@@ -168,10 +162,9 @@ def test_ctrl_c_finishes_the_pages_in_flight_and_a_job_continues(tmp_path: Path)
         with subprocess.Popen(
             twinsieve(*slow), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
         ) as first:
-            while server.visits.total() < 8:
-                assert first.poll() is None
+            wait_until(lambda: server.visits.total() >= 8 or first.poll() is not None)
             first.send_signal(signal.SIGINT)
-            _, stderr = first.communicate(timeout=60)
+            _, stderr = first.communicate(timeout=HANG_S)
         half = len((tmp_path / "pages.jsonl").read_text("utf-8").splitlines())
         second = run("crawl", server.url, *FAST, *job, cwd=tmp_path)
     assert (first.returncode, second.returncode) == (130, 0), stderr

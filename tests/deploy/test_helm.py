@@ -15,6 +15,7 @@ import yaml
 
 from deploy.helm.build import MissingHelmError, find
 from tests.deploy.commands import has_shards, options_of, parsed
+from tests.hangs import HANG_S
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "twinsieve"
@@ -71,7 +72,7 @@ def render(helm: Path) -> Render:
 def run(helm: Path, *values: str, kubernetes: str = NEWEST) -> subprocess.CompletedProcess[str]:
     chosen = [word for value in values for word in ("--set", value)]
     command = [helm, "template", "crawl", CHART, "--kube-version", kubernetes, *chosen]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def of_kind(documents: list[Document], *kinds: str) -> dict[str, Document]:
@@ -109,7 +110,7 @@ def selects(selector: Document, pod: Document) -> bool:
 def test_helm_finds_nothing_to_improve(helm: Path) -> None:
     """`helm lint --strict` accepts chart and values."""
     command = [helm, "lint", "--strict", CHART, "--kube-version", NEWEST, "--set", BROKERS]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stdout
 
 

@@ -12,6 +12,7 @@ import yaml
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.runtime.kafka.service import ServiceSettings
 from tests.deploy.commands import parsed
+from tests.hangs import HANG_S
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "systemd" / "twinsieve.service"
@@ -77,7 +78,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text("utf-8").replace(PROGRAM, sys.executable), encoding="utf-8")
     done = subprocess.run(
-        ["systemd-analyze", "--man=no", "verify", unit], capture_output=True, text=True, timeout=60, check=False
+        ["systemd-analyze", "--man=no", "verify", unit], capture_output=True, text=True, timeout=HANG_S, check=False
     )
     ours = [line for line in done.stderr.splitlines() if UNIT.name in line]
     assert (done.returncode, ours) == (0, [])
@@ -88,5 +89,5 @@ def test_the_service_is_confined(tmp_path: Path) -> None:
     """`systemd-analyze security` gives at most 2.0 of 10 points of exposure."""
     shutil.copy(UNIT, tmp_path)
     command = ["systemd-analyze", "security", "--offline=yes", "--threshold=20", str(tmp_path / UNIT.name)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stdout[-500:]

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from tests.fuzz.budget import Budget, within
+from tests.hangs import HANG_S
 
 SMALL = Budget(seconds=0.1, microseconds_a_byte=0, mebibytes=16, bytes_a_byte=0)
 NATIVE = """
@@ -39,14 +40,14 @@ def test_python_code_without_end_is_interrupted() -> None:
 
 def test_native_code_without_end_ends_its_process() -> None:
     """The system ends it, and its parent sees by which signal."""
-    ended = subprocess.run([sys.executable, "-c", NATIVE], timeout=60, capture_output=True, check=False)
+    ended = subprocess.run([sys.executable, "-c", NATIVE], timeout=HANG_S, capture_output=True, check=False)
     assert ended.returncode == -signal.SIGPROF
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of the resident set can be reset on Linux alone")
 def test_memory_that_was_used_and_freed_counts() -> None:
     """The peak counts, not what is left. In a process of its own: a long one may give back as much meanwhile."""
-    ended = subprocess.run([sys.executable, "-c", FREED], timeout=60, capture_output=True, text=True, check=False)
+    ended = subprocess.run([sys.executable, "-c", FREED], timeout=HANG_S, capture_output=True, text=True, check=False)
     assert "AssertionError" in ended.stderr
     assert "MiB for 1 bytes" in ended.stderr
 

@@ -1,14 +1,10 @@
 """Encodings: any bytes under any declaration are text."""
 
-from typing import Any
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.text.encoding import decode_html, without_surrogates
 from tests.fuzz.budget import within
-from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import hostile, mutated
 
@@ -30,16 +26,8 @@ CODECS = ["utf-8", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr", "utf-16-l
 ENCODED = st.builds(lambda text, codec: text.encode(codec, "replace"), TEXTS, st.sampled_from([*CODECS, "cp1251"]))
 METAS = LABELS.map('<meta charset="{}">'.format).map(str.encode)
 PIECES = (
-    b"\xff",
-    b"\xfe\xff",
-    b"\xff\xfe",
-    b"\xef\xbb\xbf",
-    b"\x1b$B",
-    b"\x1b(B",
-    b"~{",
-    b"\x81",
-    b"\xed\xa0\x80",
-    b"\0",
+    *(b"\xff", b"\xfe\xff", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1b$B", b"\x1b(B", b"~{", b"\x81"),
+    *(b"\xed\xa0\x80", b"\0"),
 )
 BODIES = st.one_of(
     st.binary(), mutated(ENCODED, PIECES), st.builds(bytes.__add__, METAS, mutated(ENCODED, PIECES)), hostile("html")
@@ -64,9 +52,3 @@ def check(body: bytes, declared: str | None = None) -> None:
 def test_any_bytes_are_text_under_any_declaration(body: bytes, declared: str | None) -> None:
     """Nothing raises, no byte becomes two characters, and a byte order mark decides."""
     check(body, declared)
-
-
-@pytest.mark.parametrize("arguments", FOUND["encoding"].values(), ids=FOUND["encoding"])
-def test_bytes_that_fuzzing_found(arguments: tuple[Any, ...]) -> None:
-    """Each showed a fault once."""
-    check(*arguments)

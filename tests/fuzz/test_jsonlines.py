@@ -2,10 +2,8 @@
 
 import gzip
 import io
-from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +13,6 @@ from dedup_service.core.page import Page
 from dedup_service.runtime.readers.jsonlines import JsonLine, PageJson, read_json_lines, read_lines
 from dedup_service.runtime.readers.record import BrokenInput
 from tests.fuzz.budget import within
-from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import VALUES, altered, mutated
 
@@ -137,9 +134,3 @@ def test_a_page_is_read_as_it_was_written(line: PageJson) -> None:
     assert page is not None
     assert (page.url, page.text, page.title, page.lang) == (line.url, line.text, line.title or "", line.lang)
     assert page.id == (line.id or line.url)
-
-
-@pytest.mark.parametrize("arguments", FOUND["jsonlines"].values(), ids=FOUND["jsonlines"])
-def test_lines_that_fuzzing_found(arguments: tuple[Any, ...]) -> None:
-    """Each showed a fault once."""
-    check(*arguments)

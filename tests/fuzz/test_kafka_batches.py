@@ -2,9 +2,7 @@
 
 import gzip
 import zlib
-from typing import Any
 
-import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,6 @@ from kafka import codec
 
 from dedup_service.runtime.kafka.client.unpacking import _gunzip, _unlz4, _unzstd
 from tests.fuzz.budget import Budget, within
-from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import mutated
 
@@ -42,9 +39,3 @@ def test_any_bytes_unpack_to_at_most_the_limit(kind: str, size: int, most: int, 
     assert UNPACK[kind](packed, size + 1) == bytes(size)
     check(kind, packed, most)
     check(kind, data.draw(mutated(st.just(packed))), most)
-
-
-@pytest.mark.parametrize("arguments", FOUND["kafka_batches"].values(), ids=FOUND["kafka_batches"])
-def test_batches_that_fuzzing_found(arguments: tuple[Any, ...]) -> None:
-    """Each showed a fault once."""
-    check(*arguments)

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +30,6 @@ from dedup_service.runtime.kafka.state.step_offsets import StepOffsets
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonLine
 from tests.fuzz.budget import within
-from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import altered, mutated
 from tests.fuzz.test_jsonlines import FILES, LINES
@@ -253,13 +250,3 @@ def test_the_source_of_a_record_that_was_passed_on_is_ours(
     """Headers of ours that a producer sent are replaced."""
     source = Source(topic, partition, offset)
     assert source_in(passed_on(headers, source, 1)) == source
-
-
-CHECKS = {"page": check_page, "log": check_log, "verdict": check_verdict, "offset": check_offset}
-
-
-@pytest.mark.parametrize("arguments", FOUND["kafka_records"].values(), ids=FOUND["kafka_records"])
-def test_records_that_fuzzing_found(arguments: tuple[Any, ...]) -> None:
-    """Each showed a fault once."""
-    kind, *rest = arguments
-    CHECKS[kind](*rest)

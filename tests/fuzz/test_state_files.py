@@ -2,10 +2,8 @@
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +20,6 @@ from dedup_service.runtime.store.decider_state import UnreadableStateError, deco
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST, STORE_VERSION, Manifest, StoreLabel, read_manifest
 from tests.fuzz.budget import within
-from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import mutated, mutated_text
 from tests.runtime.kafka.state.test_deciding_state import deciders, replica_states
@@ -114,9 +111,3 @@ def test_any_bytes_are_a_state_or_refused(value: bytes) -> None:
 def test_any_bytes_are_the_state_of_a_service_or_refused(value: bytes) -> None:
     """Only the error that says to rebuild it."""
     check_state(value)
-
-
-@pytest.mark.parametrize("arguments", FOUND["state_files"].values(), ids=FOUND["state_files"])
-def test_states_that_fuzzing_found(arguments: tuple[Any, ...]) -> None:
-    """Each showed a fault once."""
-    check_state(*arguments)

@@ -1,9 +1,6 @@
 """Texts: folding, segmentation and evidence of any string."""
 
-from typing import Any
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +13,6 @@ from dedup_service.core.text.normalise import code_points, fold, fold_exactly, f
 from dedup_service.core.text.segmentation import UnicodeSegmenter
 from dedup_service.runtime.resources import build_fingerprinter
 from tests.fuzz.budget import within
-from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import hostile, mutated
 from tests.fuzz.quantities import QUANTITIES
@@ -104,9 +100,3 @@ def test_any_bytes_are_keys(packed: bytes, levels: int) -> None:
     """Keys of another size than the index has are none."""
     with within(packed):
         assert unpacked_keys(packed, levels).shape == (PARTS, levels)
-
-
-@pytest.mark.parametrize("arguments", FOUND["text"].values(), ids=FOUND["text"])
-def test_texts_that_fuzzing_found(arguments: tuple[Any, ...]) -> None:
-    """Each showed a fault once."""
-    check(*arguments)

@@ -11,6 +11,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.runtime import resources
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon, space_named
+from tests.hangs import HANG_S
 
 
 def test_own_tables_make_another_space(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_threads_that_begin_together_read_the_tables_once(monkeypatch: pytest.Mo
     begin = threading.Barrier(4)
 
     def build() -> object:
-        begin.wait(60)
+        begin.wait(HANG_S)
         return build_fingerprinter(options)
 
     with ThreadPoolExecutor(4) as threads:

@@ -45,7 +45,7 @@ from dedup_service.core.log_records import (
 )
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.record_columns import REJECTED, LogPart, PagesInColumns, RecordColumns
-from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
+from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter
 
 DELETED_UNREAD = "were deleted before they were read"
 """How the problem of records that nobody has read ends."""
@@ -162,7 +162,7 @@ class Replica:
         self.log = state.log
         self.policy = state.policy
         self.policy_sequence = state.policy_sequence
-        self.counts: Counter[str] = Counter(with_present_names(state.counts))
+        self.counts: Counter[str] = Counter(state.counts)
         self._names = names
         self._open_entries, self._elsewhere, self._open_bases = entries, candidates, bases
         self._overrides = Overrides(state.corrections)

@@ -61,7 +61,7 @@ from pathlib import Path
 from typing import Any
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
+from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter
 from dedup_service.runtime.embedded.base_labels import BASES, BaseLabel, encode_labels
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError, insert_rows
 from dedup_service.runtime.embedded.erasure import Erased, erase_evidence, erase_mentions, erase_visits, take_noted
@@ -164,19 +164,7 @@ def open_header(
             f"{_differences(header.space, space)}Fingerprints of two spaces cannot be compared: open it with the "
             "space that it was made in, or start a new state folder"
         )
-    _add_publication(connection)
     return header
-
-
-def _add_publication(connection: sqlite3.Connection) -> None:
-    """Add the columns that a journal from before lacks, in the open transaction; a twinsieve from before ignores them.
-
-    SQLite changes no row for that.
-    """
-    names = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('log')")}
-    for name in ("published", "text_percent"):
-        if name not in names:
-            connection.execute(f"ALTER TABLE log ADD COLUMN {name} INTEGER")
 
 
 def read_header(connection: sqlite3.Connection, path: str) -> Header | None:
@@ -242,7 +230,7 @@ def _create(connection: sqlite3.Connection, header: Header, policy: str, beginni
 
 def read_counters(connection: sqlite3.Connection) -> dict[str, int]:
     """Return all counters by name, without those that never changed."""
-    return with_present_names(dict(connection.execute("SELECT name, value FROM counter")))
+    return dict(connection.execute("SELECT name, value FROM counter"))
 
 
 def changes_of(batch: Iterable[DecidedPage]) -> Counter[str]:

@@ -321,11 +321,6 @@ class JournalReader:
         for rows in self._database.chunks(_AFTER, sequence):
             yield from map(_record_of, rows)
 
-    @cached_property
-    def has_publication(self) -> bool:
-        """Whether the log has `published` and `text_percent`: not if only an earlier twinsieve has written it."""
-        return self._database.first("SELECT 1 FROM pragma_table_info('log') WHERE name = 'published'") is not None
-
     def corrections(self) -> list[Correction]:
         """Return all corrections, in the order of the log."""
         return with_force(read_detail(*row) for row in self._database.rows(_CORRECTIONS))

@@ -35,7 +35,7 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.base_set import BaseSet
 from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
-from dedup_service.runtime.embedded.database import ForeignStateError, StateClosedError
+from dedup_service.runtime.embedded.database import StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, STEP_RECORDS, Deletion
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
@@ -50,9 +50,6 @@ from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 __all__ = ["JOURNAL_FILE", "PAGES_FOLDER", "SNAPSHOT_EVERY", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
 
 _LOG = logging.getLogger(__name__)
-
-_OLD_SNAPSHOT = "snapshot"
-"""The file that folders before format 4 have instead of PAGES_FOLDER."""
 
 TEXT_BUDGET_BYTES = 256 << 20
 """Room for about 130,000 news pages of 3.7 KB, compressed to 55%."""
@@ -109,7 +106,6 @@ class State:
         settings = settings or StateSettings()
         self._limit = settings.memory_limit
         if folder is not None:
-            _refuse_old(folder)
             _admit(self._limit, folder / PAGES_FOLDER)
             keep_little_freed_memory()
         first_rule, first_keep = rule or rule_for(), keep or KEEP_ALL
@@ -610,14 +606,6 @@ def _begun(
         bases.close()
         raise
     return bases, journal
-
-
-def _refuse_old(folder: Path) -> None:
-    if (folder / _OLD_SNAPSHOT).exists():
-        raise ForeignStateError(
-            f"{folder} was written by an earlier twinsieve ({_OLD_SNAPSHOT} is in it): start a new state folder and "
-            "filter the same input again"
-        )
 
 
 def _admit(limit: ProcessMemoryLimit | None, pages: Path) -> None:

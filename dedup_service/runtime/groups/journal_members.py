@@ -29,10 +29,11 @@ from dedup_service.runtime.embedded.journal_reader import (
 from dedup_service.runtime.embedded.state_view import StateView, state_view
 from dedup_service.runtime.groups.spool import GroupSpool, Progress
 
-_COLUMNS = f"{VERDICT_COLUMNS}, page.canonical_url, page.title, page.removes, page.entry"
-_PUBLICATION, _NO_PUBLICATION = "page.published, page.text_percent", "NULL, NULL"
+_COLUMNS = (
+    f"{VERDICT_COLUMNS}, page.canonical_url, page.title, page.removes, page.entry, page.published, page.text_percent"
+)
 _SELECT = (
-    f"SELECT {_COLUMNS}, {{publication}}, evidence.evidence "  # noqa: S608 - our own column names
+    f"SELECT {_COLUMNS}, evidence.evidence "  # noqa: S608 - our own column names
     f"FROM {VERDICTS} LEFT JOIN evidence ON evidence.sequence = page.sequence"
 )
 _PAGES = f"{_SELECT} WHERE page.kind = 'page' AND page.sequence > ? AND page.sequence <= ? ORDER BY page.sequence"
@@ -65,7 +66,7 @@ def spool_state(folder: str | Path, spool: GroupSpool, progress: Progress) -> in
             spool.remove(sequence, _REMOVALS[kind])
         evidence_of, clock = _KeptEvidence(view).of, _Clock(view.database, log)
         last, bases = log.last_sequence(), log.bases
-        for row in _rows(view.database, _with_publication(_PAGES, log), last, progress):
+        for row in _rows(view.database, _PAGES, last, progress):
             _add(spool, row, view.header.space_id, evidence_of, clock.at(row[0]), bases)
         spool.host_text = view.host_text()
         return log.deleted_up_to()
@@ -79,7 +80,7 @@ def spool_group(view: FilterView, space_id: str, group: int, spool: GroupSpool, 
     """
     with view.reading() as database:
         log = JournalReader(database, space_id)
-        clock, bases, select = _Clock(database, log), log.bases, _with_publication(_OF_GROUP, log)
+        clock, bases, select = _Clock(database, log), log.bases, _OF_GROUP
         rows = [(row, clock.at(row[0])) for row in database.rows(select, group, max_pages + 1)]
         kinds = [kind for (kind,) in database.rows(_REMOVED_BY, group)]
     for kind in kinds:
@@ -93,11 +94,6 @@ def spool_group(view: FilterView, space_id: str, group: int, spool: GroupSpool, 
 def _evidence_in(view: FilterView, sequence: int) -> bytes | None:
     entry = view.entry(sequence)
     return None if entry is None else entry.evidence
-
-
-def _with_publication(select: str, log: JournalReader) -> str:
-    """Return a query with the columns that a journal may lack, as NULL if it does."""
-    return select.format(publication=_PUBLICATION if log.has_publication else _NO_PUBLICATION)
 
 
 def _rows(database: Database, select: str, last: int, progress: Progress) -> Iterator[tuple[Any, ...]]:

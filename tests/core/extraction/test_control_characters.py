@@ -12,23 +12,8 @@ from dedup_service.core.extraction.control_characters import (
 )
 
 PIECES = (
-    "\0",
-    "\x1f",
-    "\t",
-    "\n",
-    "\r",
-    "\x7f",
-    "&#",
-    "&",
-    "#",
-    "0;",
-    "1",
-    "x1f;",
-    "65535",
-    "a",
-    "图",
-    "\uffff",
-    "\ufffe",
+    *("\0", "\x1f", "\t", "\n", "\r", "\x7f", "&#", "&", "#", "0;", "1", "x1f;", "65535", "a", "图", "\uffff"),
+    *("\ufffe",),
 )
 
 

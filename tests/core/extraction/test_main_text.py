@@ -9,18 +9,8 @@ from dedup_service.core.extraction.boilerplate import parse
 from dedup_service.core.extraction.main_text import CHARS_A_LINK, UNREAD, main_text, text_copied
 
 PIECES = (
-    "<div>",
-    "</div>",
-    "<p>",
-    "</p>",
-    "<a href=/>",
-    "</a>",
-    "<br>",
-    "<hr>",
-    "word",
-    " 图书馆 ",
-    "<ul><li>",
-    "</ul>",
+    *("<div>", "</div>", "<p>", "</p>", "<a href=/>", "</a>", "<br>", "<hr>", "word", " 图书馆 ", "<ul><li>"),
+    *("</ul>",),
 )
 
 

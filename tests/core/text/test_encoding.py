@@ -102,14 +102,6 @@ def test_labels_that_name_no_encoding(label: str) -> None:
     assert decode_html(ZH.encode("gbk"), label).text == ZH
 
 
-@given(
-    data=st.binary(max_size=300), declared=st.none() | st.text(max_size=20) | st.sampled_from(["gbk", "big5", "utf-16"])
-)
-def test_no_bytes_raise(data: bytes, declared: str | None) -> None:
-    """Any bytes under any declaration become text."""
-    assert isinstance(decode_html(data, declared).text, str)
-
-
 @given(text=st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\ufeff"), max_size=200))
 def test_utf8_round_trip(text: str) -> None:
     """Text that is encoded and declared as UTF-8 is decoded to the same text."""

@@ -7,11 +7,13 @@ import pytest
 from twinsieve_crawler.demo.server import serve
 from twinsieve_crawler.demo.site import build_site
 
+from tests.hangs import HANG_S
+
 PAGES = build_site()
 
 
 def get(url: str) -> tuple[str, bytes]:
-    with urlopen(url, timeout=10) as response:
+    with urlopen(url, timeout=HANG_S) as response:
         return response.headers["Content-Type"], response.read()
 
 

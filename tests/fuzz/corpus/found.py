@@ -24,7 +24,7 @@ FOUND: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "each nested tag link had the text of all inside it": ("<a rel=tag href=/t><div>" * 120 + "word " * 4_000,),
     },
     "http_body": {
-        "a broken chunk behind a broken coding was not a BodyError": (b"1\r\na\r\nx\r\n", "chunked", "gzip", 10),
+        "a broken chunk behind a broken coding was not a BodyError": (b"1\r\na\r\nx\r\n", "chunked", "gzip", 10)
     },
     "jsonlines": {
         "deep nesting is a RecursionError of the decoder": (b'{"url":' * 9_000,),
@@ -35,7 +35,7 @@ FOUND: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
             "zstd",
             b"\x28\xb5\x2f\xfd\x00\x58" + b"\x02\x00\x10\x00" * 999,
             1,
-        ),
+        )
     },
     "kafka_records": {
         "headers of a dead letter did not fit its topic": ("page", b"k", b"x", [("h", bytes(34 << 20))]),

@@ -12,12 +12,12 @@ import pytest
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.runtime.embedded.database import ForeignStateError, StateDamagedError
+from dedup_service.runtime.embedded.database import StateDamagedError
 from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
 
-from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared
+from .prepared import SPACE, SPACE_ID, lose_pages, prepared
 
 NARROW = StateSettings(IndexLayout(window=8), snapshot_every=10)
 """Pages leave the window soon, and commits are frequent."""
@@ -302,22 +302,6 @@ def test_pages_of_another_continuation_are_not_used(
     assert [verdict.kind for verdict in decide(state, range(160, 161), "b")] == [VerdictKind.DUPLICATE]
     assert "the log has another record at their sequence" in caplog.text
     state.close()
-
-
-def test_a_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
-    """It has a snapshot where this one has pages."""
-    (tmp_path / "snapshot").write_bytes(b"twinsnap")
-    with pytest.raises(ForeignStateError, match="start a new state folder and filter the same input again"):
-        opened(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["snapshot"]
-
-
-def test_a_killed_state_has_what_its_journal_has(tmp_path: Path) -> None:
-    """Records after the last commit are applied again."""
-    state = opened(tmp_path)
-    decide(state, range(33))
-    kill(state)
-    assert kinds_of_copies(tmp_path, 33) == [VerdictKind.DUPLICATE] * 33
 
 
 PAGES = 8000

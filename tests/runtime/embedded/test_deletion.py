@@ -1,10 +1,8 @@
 """Old records of pages without an entry are deleted, and nothing that a restore or a verdict needs."""
 
 import logging
-import os
 import random
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,7 +13,7 @@ from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.core.verdict import Verdict, VerdictKind
+from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
 
 from .prepared import SPACE, SPACE_ID, lose_pages, prepared
@@ -102,26 +100,6 @@ def random_pages(seed: int) -> list[PreparedPage]:
         prepared(f"https://a.example/{choice.randrange(12)}", choice.randrange(9), version=choice.randrange(3))
         for _ in range(60)
     ]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_deleting_changes_no_verdict(tmp_path: Path, seed: int) -> None:
-    """A state that deletes all that it may gives the verdicts of one that keeps everything, also when reopened."""
-    steady, pages = opened(tmp_path / "all", FOREVER), random_pages(seed)
-    deleting = opened(tmp_path / "few")
-    kinds = set()
-    for start in range(0, len(pages), 5):
-        some = pages[start : start + 5]
-        expected = [verdict for page in some for verdict in steady.decide([(page, None)])]
-        assert [verdict for page in some for verdict in deleting.decide([(page, None)])] == expected
-        kinds.update(verdict.kind for verdict in expected)
-        make_old(deleting)
-        if start % 15 == 0:
-            deleting.close()
-            deleting = opened(tmp_path / "few")
-    assert {VerdictKind.DUPLICATE, VerdictKind.UPDATED, VerdictKind.UNCHANGED} <= kinds
-    assert 0 < len(sequences(deleting)) < len(sequences(steady)) - 15
-    assert list(deleting.held().rows().entries()) == list(steady.held().rows().entries())
 
 
 def test_what_a_restore_needs_stays(tmp_path: Path) -> None:
@@ -225,61 +203,6 @@ def test_an_older_commit_does_not_skip_deleted_records(tmp_path: Path, caplog: p
     assert "records after their sequence 4 were deleted" in caplog.text
     assert len(state.held().rows()) == 4
     state.close()
-
-
-def killed_at(folder: Path, statement: int, work: Callable[[State], None]) -> bool:
-    """Whether a process that does `work` on the state in `folder` was killed at its n-th SQL statement."""
-    child = os.fork()
-    if child == 0:
-        left = statement
-
-        def count(_sql: str) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        try:
-            state = opened(folder)
-            state.journal.database.connection.set_trace_callback(count)
-            work(state)
-        finally:
-            os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-
-
-def test_a_kill_at_any_statement_leaves_a_state_that_goes_on(tmp_path: Path) -> None:
-    """Killed at each SQL statement of a call that deletes, the state opens with the same entries and goes on."""
-    pages, more = random_pages(4), [copies(number) for number in range(3)]
-    state = opened(tmp_path / "s")
-    decide(state, pages)
-    state.close()
-    state = opened(tmp_path / "s")
-    make_old(state)
-    state.close()
-    reference = opened(tmp_path / "all", FOREVER)
-    decide(reference, pages)
-    expected = decide(reference, more)
-
-    def work(state: State) -> None:
-        decide(state, more)
-
-    statement = 0
-    lengths = set()
-    while True:
-        statement += 1
-        shutil.copytree(tmp_path / "s", tmp_path / f"{statement}")
-        killed = killed_at(tmp_path / f"{statement}", statement, work)
-        state = opened(tmp_path / f"{statement}")
-        lengths.add(len(sequences(state)))
-        assert decide(state, more) == expected
-        assert list(state.held().rows().entries()) == list(reference.held().rows().entries())
-        assert state.host_text().state() == reference.host_text().state()
-        state.close()
-        if not killed:
-            break
-    assert statement > 10
-    assert len(lengths) > 2
 
 
 def plans_of(state: State, work: Callable[[], object]) -> list[str]:

@@ -1,26 +1,22 @@
 """An embedded state lets pages expire, and whatever stops it, it goes on as if nothing had."""
 
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
 from dedup_service.runtime.events import BatchEvent, NullObserver
 
-from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared, state_of
+from .prepared import SPACE, SPACE_ID, kill, prepared
 
 DAY_S = 86_400
 START_S = 20_000 * DAY_S
@@ -106,28 +102,6 @@ def test_bounds_that_come_later_know_the_ages_of_earlier_pages(tmp_path: Path, c
     state.close()
 
 
-def test_a_journal_from_before_keeps_all(tmp_path: Path, clock: Clock) -> None:
-    """Without bounds and times in it; the age of its pages counts from the first time that it gets."""
-    state = opened(tmp_path)
-    decide(state, page(1))
-    with state.journal.database.transaction() as connection:
-        connection.execute("DELETE FROM time")
-        connection.execute("DELETE FROM counter WHERE name LIKE '%expired%'")
-    kill(state)
-    lose_pages(tmp_path)
-    clock.now_s += 50 * DAY_S
-    state = opened(tmp_path)
-    assert state.keep == KEEP_ALL
-    assert decide(state, page(11, 1))[0].kind is D
-    state.close()
-    state = opened(tmp_path, Keep.parse("2d"))
-    clock.now_s += DAY_S
-    assert decide(state, page(11, 1))[0].kind is D
-    clock.now_s += 2 * DAY_S
-    assert decide(state, page(11, 1))[0].kind is U
-    state.close()
-
-
 def test_bounds_are_part_of_the_state(tmp_path: Path) -> None:
     """They stay until others are given; the same again leaves no record, and `all` ends expiry."""
     for keep, expected, sequence in (
@@ -142,60 +116,18 @@ def test_bounds_are_part_of_the_state(tmp_path: Path) -> None:
         state.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 1 << 32), st.booleans())
-def test_a_state_goes_on_as_if_it_had_not_been_stopped(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, deleting: bool
-) -> None:
-    """Batches, updates, retractions, bounds and pauses: the verdicts are those of a state that is never closed.
-
-    The other is killed or closed between batches, and may delete old records. It loses its kept pages now and then, as
-    long as the journal has all evidence, also of what was taken down, and unless it deletes records: then the restore
-    is not an equal one.
-    """
-    chosen, clock = random.Random(seed), Clock()
-    folder = tmp_path_factory.mktemp("state")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "time", clock)
-        steady, state = opened(None), opened(folder, settings=SOON if deleting else FOREVER)
-        for _ in range(12):
-            pages = [page(chosen.randrange(40), chosen.randrange(30)) for _ in range(chosen.randrange(1, 12))]
-            assert decide(state, *pages) == decide(steady, *pages)
-            clock.now_s += chosen.choice([0, 0, 30, 90, 7200, DAY_S, -DAY_S])
-            action, keep = chosen.randrange(6), None
-            if action == 0:
-                live = steady.held().rows().rows["sequence"].tolist()
-                if live:
-                    target = chosen.choice(live)
-                    assert state.retract(target) == steady.retract(target)
-            if action == 1:
-                keep = Keep(max_pages=chosen.choice([None, 3, 9]), max_age_minutes=chosen.choice([None, 60, 3000]))
-                steady._apply_policy(None, keep)
-                steady._decider.expiry.keep = keep
-            if action < 4:
-                moved = state.journal.log.counter(MOVED) or state.journal.log.counter("evidence_erased")
-                kill(state) if action == 2 else state.close()
-                if action == 3 and not deleting and not moved:
-                    lose_pages(folder)
-                state = opened(folder, keep, SOON if deleting else FOREVER)
-            assert state_of(state._decider) == state_of(steady._decider)
-            assert state.held().rows().rows.tolist() == steady.held().rows().rows.tolist()
-            assert state.journal.entries == len(state.held().rows())
-        state.close()
-
-
 def test_rows_of_expired_pages_are_deleted_with_the_others(tmp_path: Path, clock: Clock) -> None:
     """With bounds and a journal that is kept for a day, the folder's rows are those of live pages and of a day."""
     state = opened(tmp_path, Keep(max_pages=20), SOON)
     assert state._commits is not None
     counts = []
-    for day in range(12):
-        for number in range(0, 100, 5):
-            decide(state, *(page(100 * day + number + at) for at in range(5)))
+    for day in range(8):
+        for number in range(0, 50, 5):
+            decide(state, *(page(50 * day + number + at) for at in range(5)))
             state._commits.wait()  # what no commit has stays in the log
         clock.now_s += DAY_S
         counts.append(state.journal.database.rows("SELECT count(*) FROM log")[0][0])
-    assert max(counts[6:]) <= max(counts[3:6]) <= 420
+    assert max(counts[5:]) <= max(counts[2:5]) <= 220
     expected = state.held().rows().rows["sequence"].tolist()
     kill(state)
     restored = opened(tmp_path, None, SOON)
@@ -212,7 +144,7 @@ def test_without_a_folder_memory_holds_the_pages_that_are_kept(clock: Clock, bat
     """
     state = opened(None, Keep(max_pages=50), StateSettings(LAYOUT, memory_records=100))
     rows = []
-    for start in range(0, 5000 if batch > 1000 else 1500, batch):
+    for start in range(0, 5000 if batch > 1000 else 800, batch):
         decide(state, *(page(number) for number in range(start, start + batch)))
         clock.now_s += passed_s
         rows.append(state.journal.database.rows("SELECT count(*), (SELECT count(*) FROM name) FROM log")[0])

@@ -1,6 +1,5 @@
 """The guard state is restored from the journal, with a commit or without."""
 
-import json
 import logging
 import sqlite3
 from collections.abc import Callable
@@ -70,24 +69,6 @@ def test_a_rule_without_guards_writes_no_guard_state(tmp_path: Path) -> None:
     rows = sqlite3.connect(tmp_path / "state" / JOURNAL_FILE).execute("SELECT detail FROM log WHERE kind = 'page'")
     assert {detail for (detail,) in rows} == {None}
     assert decode_state(extra_in(tmp_path / "state" / PAGES_FOLDER)).guards is None
-
-
-def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
-    """Its policy has no guards; a policy with guards counts from its record on."""
-    rule = rule_for()
-    folder = tmp_path / "state"
-    state = opened(folder, replace(rule, guards=Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=0)))
-    policy = state.journal.log.policy()["rule"]
-    assert "guards" not in policy
-    assert "guards" not in json.loads(json.dumps(policy))
-    copies(state, range(300, 310))
-    state.close()
-    old = opened(folder)
-    assert {verdict.guard for verdict in copies(old, range(20))} == {None}
-    old.close()
-    new = opened(folder, GUARDED)
-    assert [verdict.guard for verdict in copies(new, range(100, 104))] == [None, None, "hosts", "hosts"]
-    new.close()
 
 
 @pytest.mark.parametrize(

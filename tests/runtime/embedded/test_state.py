@@ -137,13 +137,6 @@ def test_the_same_rule_again_leaves_no_record(tmp_path: Path) -> None:
         state.close()
 
 
-def test_another_space_is_refused_with_both_named(tmp_path: Path) -> None:
-    """The message names both spaces and their differences."""
-    opened(tmp_path).close()
-    with pytest.raises(ForeignStateError, match=r"space test-space.*space other.*scheme.*'test'.*'b'"):
-        State(tmp_path, "other", {"scheme": "b"})
-
-
 @pytest.mark.parametrize(
     ("version", "says"),
     [(99, r"format version 99.*up to 5.*update twinsieve"), (1, r"format version 1, .*reads 4.*start a new state")],

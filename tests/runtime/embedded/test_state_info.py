@@ -1,6 +1,5 @@
 """The description of a state folder, read while it is written."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -62,15 +61,6 @@ def test_sizes_are_those_of_the_last_commit(tmp_path: Path) -> None:
     assert {"journal", "rows", "evidence", "columns", "live_rows"} <= set(info.disk)
 
 
-def test_info_does_not_change_the_folder(tmp_path: Path) -> None:
-    """It takes no lock and leaves no files."""
-    State(tmp_path, SPACE_ID, SPACE).close()
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    state_info(tmp_path)
-    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert after == before
-
-
 def test_info_of_a_folder_without_a_state_says_so(tmp_path: Path) -> None:
     """The error asks to check the path, and no state is created there."""
     with pytest.raises(StateError, match="holds no twinsieve state"):
@@ -85,15 +75,6 @@ def test_a_state_in_memory_has_info_too() -> None:
     info = read_info(state.journal.database, None)
     assert (info.pages["unique"], info.journal_bytes, info.pages_bytes, info.commit_sequence) == (1, 0, 0, None)
     state.close()
-
-
-def test_counts_of_the_surge_guard_have_its_present_name(tmp_path: Path) -> None:
-    """A journal from before counted them as `guard_jump`; both counts belong to one guard."""
-    State(tmp_path, SPACE_ID, SPACE).close()
-    with sqlite3.connect(tmp_path / JOURNAL_FILE) as journal:
-        journal.executemany("INSERT INTO counter VALUES (?, ?)", [("guard_jump", 5), ("guard_surge", 2)])
-    journal.close()
-    assert state_info(tmp_path).guards["surge"] == 7
 
 
 def test_a_commit_that_cannot_be_read_is_not_one_that_was_never_made(tmp_path: Path) -> None:

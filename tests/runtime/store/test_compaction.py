@@ -49,18 +49,6 @@ def test_the_next_commit_has_what_was_compacted(tmp_path: Path) -> None:
     assert_opened_again(tmp_path, oracle)
 
 
-@pytest.mark.parametrize("removed", [False, True])
-def test_a_crash_before_that_commit_leaves_the_old_files(tmp_path: Path, removed: bool) -> None:
-    """The new ones are deleted, and what was removed meanwhile is there again."""
-    store, oracle = sparse(tmp_path)
-    if removed:
-        store.remove(np.arange(0, SEGMENT_ROWS, 8))
-    compact_beside(store)
-    del store  # as after a kill: nothing is closed
-    assert_opened_again(tmp_path, oracle)
-    assert generations(tmp_path) == ["00000-0", "00001-0", "00002-0"]
-
-
 def test_a_commit_under_way_may_name_the_old_files(tmp_path: Path) -> None:
     """It was begun before the segment was replaced; its manifest is whole, and so is the next one."""
     store, oracle = sparse(tmp_path)
@@ -199,19 +187,6 @@ def test_places_in_a_large_compacted_segment(tmp_path: Path) -> None:
         with pytest.raises(KeyError):
             store.row(number)
     store.close()
-
-
-def test_compaction_keeps_what_the_last_commit_has(tmp_path: Path) -> None:
-    """Rows that were removed since are live again after a crash."""
-    store, oracle = filled(tmp_path, 2 * SEGMENT_ROWS)
-    store.commit(1, "")
-    store.remove(np.arange(0, 40, dtype=np.uint32))
-    while store.compact(1 << 30):
-        pass
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.close()
 
 
 def test_compaction_leaves_out_what_is_not_sealed_or_not_committed(tmp_path: Path) -> None:

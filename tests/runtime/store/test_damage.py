@@ -111,7 +111,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Oracle, Model
 
 
 @pytest.mark.parametrize("damage", [flipped, truncated, zeroed, swapped, moved_blocks, missing])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_damage_is_found_or_does_no_harm(
     whole: tuple[Path, Oracle, Model], tmp_path: Path, damage: Damage, seed: int
 ) -> None:
@@ -169,14 +169,8 @@ def test_what_lies_behind_the_last_commit_is_cut_off(tmp_path: Path, seed: int) 
         with path.open("ab") as file:
             file.write(rng.randbytes(rng.randrange(9) * 1000))
     for name in (
-        "00002-1.rows",
-        "00003-0.evidence",
-        "00003-0.evidence.sums",
-        "image-7",
-        "cells-9",
-        "live-7",
-        "extra-7",
-        "manifest.tmp",
+        *("00002-1.rows", "00003-0.evidence", "00003-0.evidence.sums", "image-7", "cells-9", "live-7"),
+        *("extra-7", "manifest.tmp"),
     ):
         (tmp_path / name).write_bytes(rng.randbytes(100))
     (tmp_path / "a person's own file").write_text("stays")

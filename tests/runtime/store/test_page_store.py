@@ -2,7 +2,6 @@
 
 import resource
 import shutil
-import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
@@ -30,22 +29,6 @@ from dedup_service.runtime.store.table_images import TableImages
 
 from .pages import LABEL, SEGMENT_ROWS, Oracle, Pages, assert_equal, assert_opened_again, contents, filled, pages
 from .tables import Model, assert_same, restored, table_pages
-
-
-def test_rows_are_read_as_they_were_appended(tmp_path: Path) -> None:
-    """Rows, evidence, names and texts come back, in any order, also across segments."""
-    store, oracle = filled(tmp_path)
-    assert_equal(store, oracle)
-    store.close()
-
-
-def test_numbers_ascend_from_zero(tmp_path: Path) -> None:
-    """Each batch continues the numbers of the one before."""
-    store, _ = filled(tmp_path, 70)
-    more = store.append(pages(2, 5).entries)
-    assert more.tolist() == list(range(70, 75))
-    assert (more.dtype, store.next_row) == (np.uint32, 75)
-    store.close()
 
 
 def test_a_row_by_itself_and_entries(tmp_path: Path) -> None:
@@ -82,23 +65,6 @@ def test_a_committed_store_is_opened_again(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
-    """Rows and removals after the last commit are undone; their numbers are given again."""
-    store, oracle = filled(tmp_path, 100)
-    store.commit(1, "")
-    store.append(pages(2, 90).entries)
-    store.remove(np.array([5], np.uint32))
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    batch = pages(3, 30)
-    numbers = again.append(batch.entries, batch.names, batch.texts)
-    assert numbers[0] == 100
-    oracle.append(numbers, batch)
-    assert_equal(again, oracle)
-    again.close()
-
-
 def test_a_commit_has_the_state_of_its_beginning(tmp_path: Path) -> None:
     """What happens between the beginning of a commit and its end belongs to the next one."""
     store, oracle = filled(tmp_path, 100)
@@ -107,18 +73,6 @@ def test_a_commit_has_the_state_of_its_beginning(tmp_path: Path) -> None:
     store.remove(np.array([5], np.uint32))
     pending.finish()
     store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.close()
-
-
-def test_a_commit_that_was_not_finished_leaves_the_one_before(tmp_path: Path) -> None:
-    """The files of the commit before are all there until the next manifest is."""
-    store, oracle = filled(tmp_path, 200)
-    store.commit(1, "")
-    store.remove(np.arange(128, dtype=np.uint32))
-    store.begin_commit(2, "")
-    del store  # as after a kill: nothing is closed
     again = PageStore.open(tmp_path, LABEL)
     assert_equal(again, oracle)
     again.close()
@@ -165,22 +119,6 @@ def test_an_empty_batch_is_read(tmp_path: Path) -> None:
     assert (len(store.rows(none)), len(store.evidence(none)), store.names(none)) == (0, 0, [])
     assert store.append(EntryRows.none()).tolist() == []
     store.close()
-
-
-def test_a_commit_is_finished_in_another_thread(tmp_path: Path) -> None:
-    """Rows are appended and removed meanwhile; they belong to the next commit."""
-    store, oracle = filled(tmp_path, 150)
-    store.commit(1, "")
-    more = pages(2, 150)
-    oracle.append(store.append(more.entries, more.names, more.texts), more)
-    thread = threading.Thread(target=store.begin_commit(2, "").finish)
-    thread.start()
-    for seed in range(20):
-        store.remove(store.append(pages(seed, 30).entries)[:20])
-    store.finish_commit()
-    thread.join()
-    store.close()
-    assert_opened_again(tmp_path, oracle)
 
 
 def append_many(store: PageStore) -> None:

@@ -1,14 +1,13 @@
 """Tables come back from their images as they were at the last commit, or are built again from the rows."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_store import PageStore
@@ -67,21 +66,6 @@ def reopened(working: Working) -> Iterator[tuple[Tables, TableImages, bool]]:
         store.close()
 
 
-def test_tables_are_as_they_were(tmp_path: Path) -> None:
-    """An image, what was appended and removed since, and all tables after another restart."""
-    working = Working(tmp_path)
-    working.append(3000)
-    working.remove(0.2)
-    working.images.complete()
-    working.append(300)
-    working.remove(0.1)
-    working.remove(0.1)
-    working.commit()
-    with reopened(working) as (tables, _, from_images):
-        assert from_images
-        assert_same(tables, working.model)
-
-
 def test_an_image_is_read_through_the_page_cache_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system cannot read past it, tables are the same."""
     monkeypatch.delattr(os, "O_DIRECT", raising=False)
@@ -92,59 +76,6 @@ def test_an_image_is_read_through_the_page_cache_too(tmp_path: Path, monkeypatch
     working.commit()
     with reopened(working) as (tables, _, from_images):
         assert from_images
-        assert_same(tables, working.model)
-
-
-def test_a_restored_store_goes_on(tmp_path: Path) -> None:
-    """Changes after a restart are applied again by the next one, from the same image or a later one."""
-    working = Working(tmp_path, due_share=10)
-    working.append(2000)
-    working.images.complete()
-    working.commit()
-    for changes in range(4):
-        working.close()
-        working.store = PageStore.open(tmp_path, LABEL)
-        working.model.tables, working.images, from_images = restored(working.store, working.model)
-        assert from_images
-        working.append(200)
-        working.remove(0.3)
-        working.commit()
-        if changes == 2:
-            working.images._begin()
-            working.images.complete()
-            working.commit()
-            assert [path.name for path in tmp_path.glob("image-*")] == ["image-2"]
-    working.close()
-    store = PageStore.open(tmp_path, LABEL)
-    tables, images, from_images = restored(store, working.model)
-    assert from_images
-    assert_same(tables, working.model)
-    working.model.tables, others = working.model.rebuilt(store)
-    assert_same(tables, working.model)
-    images.close()
-    others.close()
-    store.close()
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    seed=st.integers(0, 1 << 20),
-    steps=st.lists(st.sampled_from(["append", "append", "remove", "step", "step", "commit"]), max_size=40),
-)
-def test_pieces_of_different_moments_make_one_state(tmp_path: Path, seed: int, steps: list[str]) -> None:
-    """Whatever happens between the pieces of an image and between images, the last commit is what is restored."""
-    working = Working(tmp_path / f"{len(list(tmp_path.iterdir()))}", seed)
-    for step in steps:
-        if step == "append":
-            working.append(int(working.generator.integers(1, 400)))
-        elif step == "remove":
-            working.remove(float(working.generator.choice([0.01, 0.5])))
-        elif step == "step":
-            working.images.step(int(working.generator.integers(1, 4)))
-        else:
-            working.commit()
-    working.commit()
-    with reopened(working) as (tables, _, _):
         assert_same(tables, working.model)
 
 
@@ -252,18 +183,28 @@ def test_a_step_copies_no_more_than_its_budget(tmp_path: Path) -> None:
     working.close()
 
 
-@pytest.mark.parametrize("file", ["image-1", "cells-1", "00000-0.columns", "00000-0.columns.sums"])
-@pytest.mark.parametrize("place", [0.0, 0.4, 0.999])
-@pytest.mark.parametrize("cut", [False, True])
-def test_damage_is_found_and_the_tables_are_built_again(tmp_path: Path, file: str, place: float, cut: bool) -> None:
-    """A flipped bit and a file that ends too early are named; the rows are enough."""
-    working = Working(tmp_path, due_share=10)
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Working:
+    """A closed store with an image, and changes after it."""
+    working = Working(tmp_path_factory.mktemp("closed"), due_share=10)
     working.append(3000)
     working.images.complete()
     working.append(1000)
     working.remove(0.2)
     working.commit()
     working.close()
+    return working
+
+
+@pytest.mark.parametrize("file", ["image-1", "cells-1", "00000-0.columns", "00000-0.columns.sums"])
+@pytest.mark.parametrize("place", [0.0, 0.4, 0.999])
+@pytest.mark.parametrize("cut", [False, True])
+def test_damage_is_found_and_the_tables_are_built_again(
+    closed: Working, tmp_path: Path, file: str, place: float, cut: bool
+) -> None:
+    """A flipped bit and a file that ends too early are named; the rows are enough."""
+    shutil.copytree(closed.folder, tmp_path, dirs_exist_ok=True)
+    working = closed
     path = tmp_path / file
     content = bytearray(path.read_bytes())
     if cut:

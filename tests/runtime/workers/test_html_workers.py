@@ -13,6 +13,7 @@ import pytest
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Fingerprint
 from dedup_service.runtime.workers.html_workers import Html, HtmlWorkers, prepare_html
+from tests.hangs import HANG_S
 
 BODY = "".join(f"<p>旧码头的第{n}根木桩在检查中被发现受损，市政部门决定在冬天之前完成更换。</p>" for n in range(12))
 
@@ -107,10 +108,10 @@ def test_page_that_takes_too_long() -> None:
     """It comes back with the reason; the next page is prepared."""
     with HtmlWorkers(1, timeout_s=1) as workers:
         long = workers.submit(EndlessPage(html="<p>", url="http://example.com/long"))
-        behind = workers.submit(page(2))
+        behind = workers.submit(Html(html=b"", url="http://example.com/empty"))  # takes no time on any machine
         ended = {"took longer than 1 s", "stood still for more than 2 s, twice"}  # the latter on a busy machine
-        assert str(long.result().reason).removeprefix("extraction failed: ") in ended
-        assert behind.result().reason is None
+        assert str(long.result(HANG_S).reason).removeprefix("extraction failed: ") in ended
+        assert behind.result(HANG_S).reason == "empty page"
 
 
 @pytest.mark.slow

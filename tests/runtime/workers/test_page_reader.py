@@ -1,67 +1,32 @@
 """Pages are read again in a worker process, whatever they do to it."""
 
-import itertools
 import multiprocessing
 import os
 import threading
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.readers.record import Extract
 from dedup_service.runtime.workers.page_reader import PageReader
 from dedup_service.runtime.workers.pool import WorkersError
 from dedup_service.runtime.workers.preparation import BadRecord
+from tests.hangs import HANG_S, wait_until
+from tests.runtime.workers.records import EndlessLine, Killer, WorkerRecord, page_of
 
 pytestmark = pytest.mark.slow
 
 
-def page(text: str) -> Page:
-    """A page with this text."""
-    return Page(url="https://a.example/", canonical_url="https://a.example/", id="a", text=text)
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
+class Telling(WorkerRecord):
     """A record whose text is the process that extracts it."""
-
-    number: int = 1
-    raw: bytes = b""
-    place: str = "here"
-    identity: bytes = b"telling"
 
     def page(self, extract: Extract) -> Page:
         """Extract something, and tell where."""
-        return page(f"{extract('<p>a text</p>', None).text} {os.getpid()}")
-
-    def text_page(self) -> Page | None:
-        """Return None: it goes to a worker process."""
-        return None
-
-    def unread(self) -> Page:
-        """Return the page without its text."""
-        return page("")
+        return page_of(f"{extract('<p>a text</p>', None).text} {os.getpid()}")
 
 
-class Deadly(Telling):
-    """A record that ends its process."""
-
-    def page(self, extract: Extract) -> Page:
-        os._exit(9)
-
-
-class Endless(JsonLine):
-    """A line on which native code computes indefinitely, in any process but the one that created it."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return sum, (itertools.repeat(1),)
-
-
-class Broken(Telling):
+class Broken(WorkerRecord):
     """A record that raises an error that nobody expects."""
 
     def page(self, extract: Extract) -> Page:
@@ -70,17 +35,14 @@ class Broken(Telling):
 
 def test_a_page_that_is_read_again_cannot_harm_the_process_that_asks() -> None:
     """Extraction, a death, an endless computation and an error happen in the worker; the next page is read."""
-    reader = PageReader(timeout_s=5)  # a worker may take a second to start
+    reader = PageReader(timeout_s=2)
     before = set(multiprocessing.active_children())
     try:
         told = reader.page_of(Telling())
         assert isinstance(told, Page)
         assert told.text.startswith("a text ")
         assert int(told.text.split()[-1]) != os.getpid()
-        died, endless, broken = (
-            reader.page_of(record)
-            for record in (Deadly(), Endless(2, b'{"url": "https://a.example/e", "text": "a text"}'), Broken())
-        )
+        died, endless, broken = (reader.page_of(record) for record in (Killer(), EndlessLine(2), Broken()))
         assert died == BadRecord("not judged: the worker process died over this page, twice")
         assert isinstance(endless, BadRecord)
         assert broken == BadRecord("AttributeError: no such thing")
@@ -98,24 +60,22 @@ def test_a_reader_that_is_closed_lets_nobody_wait() -> None:
     with pytest.raises(WorkersError):
         unused.page_of(Telling())
     assert set(multiprocessing.active_children()) == before
-    reader, errors = PageReader(timeout_s=300), []
+    reader, errors = PageReader(timeout_s=HANG_S), []
     reader.page_of(Telling())
 
     def ask() -> None:
         try:
-            reader.page_of(Endless(1, b'{"url": "https://a.example/e", "text": "a text"}'))
+            reader.page_of(EndlessLine(1))
         except WorkersError as error:
             errors.append(error)
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     (worker,) = set(multiprocessing.active_children()) - before
-    deadline, used = time.monotonic() + 60, processor_s(worker.pid)
-    while processor_s(worker.pid) == used:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    used = processor_s(worker.pid)
+    wait_until(lambda: processor_s(worker.pid) > used)
     reader.close()
-    thread.join(60)
+    thread.join(HANG_S)
     assert len(errors) == 1
 
 

@@ -6,8 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import astuple
 from functools import partial
 from multiprocessing import forkserver
@@ -22,11 +22,14 @@ from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.pool import Light, Pool
 from dedup_service.runtime.workers.preparation import Preparer
-from dedup_service.runtime.workers.worker_process import Job, Unfinished, WorkersError
+from dedup_service.runtime.workers.worker_process import Job, Unfinished, WorkerProcess, WorkersError
+from tests.hangs import HANG_S, wait_until
 
 pytestmark = pytest.mark.slow
 
 PAGE_BYTES = 300_000
+LONG_S = 30.0
+"""Processor time that no item of these tests takes, unless it never ends."""
 
 
 def doubled(item: int) -> int:
@@ -100,7 +103,7 @@ def pool_of(
     work: Callable[[object], object],
     processes: int = 2,
     *,
-    timeout_s: float = 30.0,
+    timeout_s: float = LONG_S,
     get_ready: Callable[[], None] = nothing,
     chunk: int = 4,
     ahead: bool = True,
@@ -110,6 +113,17 @@ def pool_of(
     """A pool that does `work`."""
     job = Job(work, get_ready, timeout_s)
     return Pool(job, processes, lost=lost, light=light, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
+
+
+@contextmanager
+def closing_in_a_thread(pool: Pool[object, object]) -> Iterator[None]:
+    """Do what is inside once `close` has been called, and wait for its end."""
+    thread = threading.Thread(target=pool.close)
+    thread.start()
+    wait_until(pool._closing.is_set)
+    yield
+    thread.join(HANG_S)
+    assert not thread.is_alive()
 
 
 def children() -> set[int]:
@@ -128,11 +142,21 @@ def kill(pids: set[int]) -> None:
 
 def wait_for_workers(count: int, before: set[int]) -> set[int]:
     """Return the workers started since `before`, once there are `count`."""
-    deadline = time.monotonic() + 60
-    while len(started := children() - before) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return started
+    wait_until(lambda: len(children() - before) >= count)
+    return children() - before
+
+
+def let_time_pass(pool: Pool[object, object], item: int, killed: "set[WorkerProcess[object, object]]") -> None:
+    """Let more than the limit pass for the worker, none of `killed`, that works on the item of this number."""
+
+    def workers() -> list[WorkerProcess[object, object]]:
+        return [one for one in tuple(pool._workers) if one not in killed and one._progress.value == item]
+
+    wait_until(workers)
+    (worker,) = workers()
+    worker.tick(0.0)  # notices the progress; the pool's own ticks are too short to matter
+    worker.tick(3 * LONG_S)
+    killed.add(worker)
 
 
 def test_answers_are_in_the_order_of_the_items() -> None:
@@ -149,10 +173,8 @@ def test_sharing_of_work_proves_that_both_worked(ahead: bool) -> None:
     """Once both are ready, items come back from two processes; with one alone, it waits in vain."""
     pool = pool_of(worker_of, chunk=1, ahead=ahead)
     workers: set[int] = set()
-    deadline = time.monotonic() + 60
     while len(workers) < 2:
-        assert time.monotonic() < deadline, workers
-        workers.update(pool.submit(range(8)).result(60))  # type: ignore[arg-type]
+        workers.update(pool.submit(range(8)).result(HANG_S))  # type: ignore[arg-type]
     assert os.getpid() not in workers
     pool.close()
 
@@ -162,7 +184,7 @@ def test_pipes_full_in_both_directions_do_not_deadlock(ahead: bool) -> None:
     """Items larger than a pipe's buffer are sent while such answers arrive."""
     pool = pool_of(same, 1, ahead=ahead)
     items = [bytes([number]) * PAGE_BYTES for number in range(60)]
-    assert pool.submit(items).result(60) == items
+    assert pool.submit(items).result(HANG_S) == items
     pool.close()
 
 
@@ -171,11 +193,9 @@ def test_a_worker_that_is_always_busy_is_replaced(ahead: bool) -> None:
     """Its successor takes over between two runs, and every item is answered."""
     pool = pool_of(worker_of, 1, chunk=5, ahead=ahead, items_per_worker=20)
     answered: list[object] = []
-    deadline = time.monotonic() + 60
-    while len(set(answered)) < 3 and time.monotonic() < deadline:
+    while len(set(answered)) < 3:
         batches = [pool.submit(range(25)) for _ in range(20)]
-        answered += [answer for batch in batches for answer in batch.result(60)]
-    assert len(set(answered)) >= 3
+        answered += [answer for batch in batches for answer in batch.result(HANG_S)]
     pool.close()
 
 
@@ -189,8 +209,8 @@ def test_batches_sent_in_one_run_end_separately(tmp_path: Path) -> None:
     batches = [[1], [2, 3], [partial(os.abort)], [4, unsent], [5], [6, partial(os._exit, 1), 7], [8]]
     futures = [pool.submit(batch) for batch in batches]
     gate.write_bytes(b"open")
-    assert busy.result(60) == [b"open"]
-    answers = [None if future.exception(60) else future.result() for future in futures]
+    assert busy.result(HANG_S) == [b"open"]
+    answers = [None if future.exception(HANG_S) else future.result() for future in futures]
     assert [answers[at] for at in (0, 1, 3, 4, 6)] == [[1], [2, 3], None, [5], [8]]
     assert [type(answer) for answer in answers[2] or ()] == [str]
     assert [type(answer) for answer in answers[5] or ()] == [int, str, int]
@@ -205,21 +225,24 @@ def test_workers_killed_while_they_write() -> None:
     stop = threading.Event()
 
     def killer() -> None:
-        for turn in itertools.count(1):  # at growing intervals, so that workers get ready on any machine
-            if stop.wait(0.4 * turn):
-                return
-            kill(children() - before)
+        for _ in range(6):
+            wait_until(lambda: stop.is_set() or pool.state().busy == 2)  # both are ready, and have items
+            deaths = pool.state().deaths
+            if not stop.is_set():
+                kill(children() - before)
+            wait_until(lambda deaths=deaths: stop.is_set() or pool.state().deaths > deaths)
 
     thread = threading.Thread(target=killer)
     thread.start()
     try:
-        futures = [pool.submit(range(start, start + 20)) for start in range(0, 4000, 20)]
-        answers = [answer for future in futures[:100] for answer in future.result(120)]
+        futures = [pool.submit(range(start, start + 20)) for start in range(0, 1500, 20)]
+        answers = [answer for future in futures[:40] for answer in future.result(HANG_S)]
     finally:
         stop.set()
         thread.join()
-    answers += [answer for future in futures[100:] for answer in future.result(120)]
-    assert answers == [grown(item) for item in range(4000)]
+    answers += [answer for future in futures[40:] for answer in future.result(HANG_S)]
+    assert answers == [grown(item) for item in range(1500)]
+    assert pool.state().deaths
     pool.close()
 
 
@@ -231,18 +254,21 @@ def test_fork_server_killed_with_its_workers() -> None:
     server = forkserver._forkserver._forkserver_pid
     assert server is not None
     kill({server, *(children() - before)})
-    assert pool.submit(range(50)).result(60) == [2 * item for item in range(50)]
+    assert pool.submit(range(50)).result(HANG_S) == [2 * item for item in range(50)]
     pool.close()
 
 
 def test_a_worker_that_is_stopped_is_replaced() -> None:
     """One without progress for twice the time limit is killed; its item is retried and succeeds."""
     before = children()
-    pool = pool_of(obeyed, 1, timeout_s=0.3, chunk=1)
-    pool.submit([1]).result()
+    pool = pool_of(obeyed, 1, chunk=1)
+    pool.submit([1]).result(HANG_S)
     (worker,) = wait_for_workers(1, before)
     os.kill(worker, signal.SIGSTOP)
-    assert pool.submit([2]).result(60) == [2]
+    future = pool.submit([2])
+    wait_until(lambda: pool.state().busy)
+    let_time_pass(pool, 0, set())
+    assert future.result(HANG_S) == [2]
     pool.close()
 
 
@@ -251,7 +277,7 @@ def test_items_that_kill_their_worker_are_identified() -> None:
     pool = pool_of(obeyed)
     items = [1, partial(os._exit, 1), 2, 3, partial(os.abort), 4, 5]
     died = "the worker process died over this page, twice"
-    assert pool.submit(items).result(60) == [1, died, 2, 3, died, 4, 5]
+    assert pool.submit(items).result(HANG_S) == [1, died, 2, 3, died, 4, 5]
     pool.close()
 
 
@@ -259,14 +285,14 @@ def test_an_item_whose_worker_is_killed_each_time_is_identified() -> None:
     """The kernel kills for memory with a signal that may also come from outside, so it takes more tries."""
     pool = pool_of(obeyed, 1)
     died = "the worker process died over this page, again and again"
-    assert pool.submit([1, partial(signal.raise_signal, signal.SIGKILL), 2]).result(60) == [1, died, 2]
+    assert pool.submit([1, partial(signal.raise_signal, signal.SIGKILL), 2]).result(HANG_S) == [1, died, 2]
     pool.close()
 
 
 def test_an_item_that_computes_indefinitely() -> None:
     """C code that never returns to the interpreter is ended at the time limit."""
     pool = pool_of(obeyed, 1, timeout_s=0.5)
-    first, reason, last = pool.submit([1, partial(sum, itertools.repeat(1)), 2]).result(60)
+    first, reason, last = pool.submit([1, partial(sum, itertools.repeat(1)), 2]).result(HANG_S)
     assert (first, last) == (1, 2)
     # On a busy machine the worker may get less than half of a processor, and the limit on its time comes first.
     assert reason in {"took longer than 0.5 s", "stood still for more than 1 s, twice"}
@@ -275,9 +301,11 @@ def test_an_item_that_computes_indefinitely() -> None:
 
 def test_an_item_that_sleeps_indefinitely() -> None:
     """Waiting uses no processor time; it is ended, too."""
-    pool = pool_of(obeyed, 1, timeout_s=0.3)
-    waited = "stood still for more than 0.6 s, twice"
-    assert pool.submit([1, partial(time.sleep, 3600), 2]).result(60) == [1, waited, 2]
+    pool = pool_of(obeyed, 1)
+    future, killed = pool.submit([1, partial(time.sleep, 3600), 2]), set()
+    for _ in range(2):
+        let_time_pass(pool, 1, killed)
+    assert future.result(HANG_S) == [1, f"stood still for more than {2 * LONG_S:g} s, twice", 2]
     pool.close()
 
 
@@ -286,8 +314,8 @@ def test_errors_of_the_work_are_raised_and_do_not_end_the_worker() -> None:
     pool = pool_of(obeyed, 1)
     wrong, right = pool.submit([1, partial(int, "x"), partial(float, "y")]), pool.submit([2])
     with pytest.raises(ValueError, match="'x'"):
-        wrong.result(60)
-    assert right.result(60) == [2]
+        wrong.result(HANG_S)
+    assert right.result(HANG_S) == [2]
     pool.close()
 
 
@@ -295,8 +323,8 @@ def test_an_item_that_cannot_be_sent() -> None:
     """If it cannot be pickled, the caller gets the error."""
     pool = pool_of(obeyed, 1)
     with pytest.raises((TypeError, AttributeError)):
-        pool.submit([threading.Lock()]).result(60)
-    assert pool.submit([2]).result(60) == [2]
+        pool.submit([threading.Lock()]).result(HANG_S)
+    assert pool.submit([2]).result(HANG_S) == [2]
     pool.close()
 
 
@@ -304,18 +332,21 @@ def test_workers_that_cannot_get_ready() -> None:
     """The error of `get_ready` is raised by the future."""
     pool = pool_of(doubled, 1, get_ready=refused)
     with pytest.raises(ConfigurationError, match="no such table"):
-        pool.submit([1]).result(60)
+        pool.submit([1]).result(HANG_S)
     pool.close()
 
 
-def test_closing_finishes_started_items_and_returns_the_rest() -> None:
+def test_closing_finishes_started_items_and_returns_the_rest(tmp_path: Path) -> None:
     """The futures of waiting items end with WorkersError."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
     pool = pool_of(obeyed, 1, chunk=1)
-    pool.submit([0]).result(60)
-    futures = [pool.submit([partial(time.sleep, 0.2)]) for _ in range(20)]
-    futures[0].result(60)
-    pool.close()
-    ended = [future.exception(0) for future in futures]
+    started, *waiting = [pool.submit([item]) for item in (partial(Path.read_bytes, gate), *range(20))]
+    wait_until(lambda: pool.state().busy)
+    with closing_in_a_thread(pool):
+        gate.write_bytes(b"open")
+    assert started.result(0) == [b"open"]
+    ended = [future.exception(0) for future in waiting]
     assert all(error is None or isinstance(error, WorkersError) for error in ended)
     assert isinstance(ended[-1], WorkersError)
     with pytest.raises(WorkersError, match="closed"):
@@ -326,23 +357,20 @@ def test_closing_in_time_kills_workers_that_are_not_done() -> None:
     """Their items end with WorkersError, and no page is blamed: neither the one in progress nor those behind it."""
     before = children()
     pool = pool_of(obeyed, chunk=1)
-    pool.submit([0]).result(60)
+    pool.submit([0]).result(HANG_S)
     futures = [pool.submit([partial(time.sleep, 3600)]) for _ in range(8)]
-    deadline = time.monotonic() + 60
-    while pool.state().busy < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: pool.state().busy == 2)
     pool.close(0.0)
-    assert [type(future.exception(60)) for future in futures] == [WorkersError] * 8
+    assert [type(future.exception(HANG_S)) for future in futures] == [WorkersError] * 8
     assert not children() - before
 
 
 @pytest.mark.parametrize(("fatal", "given_up"), [(-1, []), (6, [6])])
 def test_unfinished_items_of_a_run_are_answered_together(fatal: int, given_up: list[int]) -> None:
     """Each gets its own answer, in the order of the items; one over which the worker dies is given up alone."""
-    job: Job[int, object] = Job(begun, nothing, 30.0, finish=partial(finished, fatal=fatal, wrong=-1))
+    job: Job[int, object] = Job(begun, nothing, LONG_S, finish=partial(finished, fatal=fatal, wrong=-1))
     pool = Pool(job, 1, lost=lost, chunk=10)
-    answers = pool.submit(range(10)).result(60)
+    answers = pool.submit(range(10)).result(HANG_S)
     pool.close()
     died = "the worker process died over this page, twice"
     together = {5} if not given_up else {1, 2}  # the last item that is not retried alone shares its run with none
@@ -356,9 +384,9 @@ def test_unfinished_items_of_a_run_are_answered_together(fatal: int, given_up: l
 
 def test_an_error_of_the_last_step_is_that_of_the_batch() -> None:
     """The items that were finished at once do not hide it."""
-    job: Job[int, object] = Job(begun, nothing, 30.0, finish=partial(finished, fatal=-1, wrong=4))
+    job: Job[int, object] = Job(begun, nothing, LONG_S, finish=partial(finished, fatal=-1, wrong=4))
     pool = Pool(job, 1, lost=lost, chunk=10)
-    assert isinstance(pool.submit(range(10)).exception(60), ValueError)
+    assert isinstance(pool.submit(range(10)).exception(HANG_S), ValueError)
     pool.close()
 
 
@@ -367,7 +395,7 @@ def test_closing_in_time_kills_workers_that_are_starting() -> None:
     pool = pool_of(doubled, 1, get_ready=partial(time.sleep, 3600))
     future = pool.submit([1])
     pool.close(0.0)
-    assert isinstance(future.exception(60), WorkersError)
+    assert isinstance(future.exception(HANG_S), WorkersError)
 
 
 def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
@@ -376,10 +404,9 @@ def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
 
     def fail() -> None:
         with Preparer(SpaceOptions(), timeout_s=300) as preparer:
-            preparer.submit([JsonLine(1, Sleeping().raw)]).result(120)
+            preparer.submit([JsonLine(1, Sleeping().raw)]).result(HANG_S)
             answers.append(preparer.submit([Sleeping()]))
-            while (state := preparer.pool_state()) is not None and not state.busy:
-                time.sleep(0.01)
+            wait_until(lambda: (state := preparer.pool_state()) is not None and state.busy)
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -402,7 +429,7 @@ def test_light_items_alone_start_no_process() -> None:
     before = children()
     with closing(pool_of(worker_of, light=LIGHT)) as pool:
         futures = [pool.submit([*range(0, 2 * count, 2)]) for count in range(20)]
-        assert [future.result(60) for future in futures] == [[os.getpid()] * count for count in range(20)]
+        assert [future.result(HANG_S) for future in futures] == [[os.getpid()] * count for count in range(20)]
         assert children() == before
         state = pool.state()
     assert (state.processes, state.ready, state.waiting, state.deaths) == (2, 2, 0, 0)
@@ -415,7 +442,7 @@ def test_items_that_are_not_light_are_done_by_processes_in_their_places() -> Non
         batches = [[random.randrange(100) for _ in range(random.randrange(40))] for _ in range(30)]
         futures = [pool.submit(batch) for batch in batches]
         for batch, future in zip(batches, futures, strict=True):
-            assert [answer == os.getpid() for answer in future.result(60)] == [item % 2 == 0 for item in batch]
+            assert [answer == os.getpid() for answer in future.result(HANG_S)] == [item % 2 == 0 for item in batch]
 
 
 def test_an_error_over_light_items_is_that_of_their_batch_alone() -> None:
@@ -423,20 +450,20 @@ def test_an_error_over_light_items_is_that_of_their_batch_alone() -> None:
     gate = threading.Event()
 
     def waiting(items: Sequence[object]) -> list[object | None]:
-        gate.wait(60)
+        gate.wait(HANG_S)
         return even_here(items)
 
     with closing(pool_of(worker_of, 1, light=Light(waiting, nothing, 100))) as pool:
         futures = [pool.submit([0]), pool.submit([2]), pool.submit([-1]), pool.submit([4])]
         gate.set()
-        assert [future.result(60) for future in (*futures[:2], futures[3])] == [[os.getpid()]] * 3
-        assert isinstance(futures[2].exception(60), ValueError)
+        assert [future.result(HANG_S) for future in (*futures[:2], futures[3])] == [[os.getpid()]] * 3
+        assert isinstance(futures[2].exception(HANG_S), ValueError)
 
 
 def test_an_item_that_is_not_light_and_kills_its_process_costs_itself() -> None:
     """Light items around it are answered."""
     with closing(pool_of(obeyed, light=LIGHT)) as pool:
-        answers = pool.submit([0, partial(os._exit, 1), 2, 3]).result(60)
+        answers = pool.submit([0, partial(os._exit, 1), 2, 3]).result(HANG_S)
     assert answers == [os.getpid(), "the worker process died over this page, twice", os.getpid(), 3]
 
 
@@ -447,18 +474,15 @@ def test_a_worker_that_waits_for_its_process_is_busy() -> None:
     wait_for(pool, idle)
     future = pool.submit([1])
     wait_for(pool, (2, 2, 1, 0, 0))
-    assert pool.submit([0, 2, 4]).result(60) == [os.getpid()] * 3
+    assert pool.submit([0, 2, 4]).result(HANG_S) == [os.getpid()] * 3
     wait_for(pool, (2, 2, 1, 0, 0))
     pool.close(0.0)
-    assert isinstance(future.exception(60), WorkersError)
+    assert isinstance(future.exception(HANG_S), WorkersError)
 
 
 def wait_for(pool: Pool[object, object], state: tuple[int, ...]) -> None:
     """Wait until the pool is in this state."""
-    deadline = time.monotonic() + 60
-    while astuple(pool.state()) != state:
-        assert time.monotonic() < deadline, pool.state()
-        time.sleep(0.01)
+    wait_until(lambda: astuple(pool.state()) == state, pool.state)
 
 
 def test_closing_ends_light_items_that_wait() -> None:
@@ -467,13 +491,13 @@ def test_closing_ends_light_items_that_wait() -> None:
 
     def waiting(items: Sequence[object]) -> list[object | None]:
         begun.set()
-        gate.wait(60)
+        gate.wait(HANG_S)
         return even_here(items)
 
     pool = pool_of(worker_of, 1, light=Light(waiting, refused, 1))
     first, second = pool.submit([0]), pool.submit([2])
-    begun.wait(60)
-    threading.Timer(0.1, gate.set).start()
-    pool.close()
-    assert first.result(60) == [os.getpid()]
-    assert isinstance(second.exception(60), WorkersError)
+    begun.wait(HANG_S)
+    with closing_in_a_thread(pool):
+        gate.set()
+    assert first.result(HANG_S) == [os.getpid()]
+    assert isinstance(second.exception(HANG_S), WorkersError)

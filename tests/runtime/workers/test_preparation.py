@@ -2,15 +2,15 @@
 
 import gzip
 import inspect
-import itertools
 import json
 import os
 import re
 import resource
 import sys
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -31,39 +31,14 @@ from dedup_service.runtime.workers.preparation import (
     submit_ahead,
 )
 from dedup_service.runtime.workers.worker_process import Unfinished
-
-PARENT = os.getpid()
+from tests.hangs import HANG_S
+from tests.runtime.workers.records import EndlessLine, Killer, WorkerRecord, page_of
 
 
 def line(number: int) -> JsonLine:
     """A page whose text depends on `number`."""
     text = " ".join(f"word{number}x{position}" for position in range(60))
     return JsonLine(number, f'{{"url": "https://a.example/{number}", "text": "{text}"}}'.encode())
-
-
-@dataclass(frozen=True, slots=True)
-class Killer:
-    """A record on which a worker process dies."""
-
-    number: int
-    raw: bytes = b""
-    place: str = "here"
-    identity: bytes = b"killer"
-    parent: int = PARENT
-
-    def page(self, extract: Extract) -> Page:
-        """End the process, unless it is the one that created this record."""
-        if os.getpid() != self.parent:
-            os._exit(1)
-        return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="a text")
-
-    def text_page(self) -> Page | None:
-        """Return None: it goes to a worker process."""
-        return None
-
-    def unread(self) -> Page:
-        """Return the page without its text."""
-        return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="")
 
 
 @pytest.mark.parametrize("field", ["text", "title", "keywords", "tags", "references"])
@@ -82,26 +57,40 @@ def test_only_short_pages_are_prepared_together(field: str) -> None:
         assert not is_together([""] * MAX_CHARS_TOGETHER)
 
 
-def answers(records: list[Record], processes: int) -> list[PreparedPage | BadRecord]:
-    """Prepare `records` as one batch; with 0 processes, in this one."""
-    with Preparer(SpaceOptions(), processes, inline=not processes) as preparer:
-        return preparer.submit(records).result()
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Preparer]:
+    """Two processes, which most tests share; a process that dies is replaced."""
+    with Preparer(SpaceOptions(), 2) as preparer:
+        yield preparer
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Preparer]:
+    """Prepares in this process."""
+    with Preparer(SpaceOptions(), inline=True) as preparer:
+        yield preparer
+
+
+@pytest.fixture(params=["workers", "here"])
+def anywhere(request: pytest.FixtureRequest) -> Preparer:
+    """Prepares in processes, and in this one."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.mark.slow
-def test_any_number_of_processes_gives_the_same_answers() -> None:
+def test_any_number_of_processes_gives_the_same_answers(workers: Preparer, here: Preparer) -> None:
     """Order and content do not depend on the process."""
     records = [*map(line, range(1, 40)), JsonLine(40, b"hello"), line(41)]
-    assert answers(records, 2) == answers(records, 1) == answers(records, 0)
+    assert workers.submit(records).result(HANG_S) == here.submit(records).result(HANG_S)
 
 
 @pytest.mark.slow
-def test_a_record_that_kills_its_worker_is_kept_with_that_reason() -> None:
+def test_a_record_that_kills_its_worker_is_kept_with_that_reason(workers: Preparer) -> None:
     """The records around it are prepared."""
-    given = answers([line(1), Killer(2), line(3)], 2)
+    given = workers.submit([line(1), Killer(2), line(3)]).result(HANG_S)
     assert [answer.page.id for answer in given if isinstance(answer, PreparedPage)] == [
         "https://a.example/1",
-        "k",
+        "r",
         "https://a.example/3",
     ]
     assert [answer.reason for answer in given if isinstance(answer, PreparedPage)] == [
@@ -109,14 +98,6 @@ def test_a_record_that_kills_its_worker_is_kept_with_that_reason() -> None:
         "not judged: the worker process died over this page, twice",
         None,
     ]
-
-
-@pytest.mark.slow
-def test_batches_after_a_death_are_prepared() -> None:
-    """The dead worker is replaced."""
-    with Preparer(SpaceOptions(), 2) as preparer:
-        preparer.submit([Killer(1)]).result()
-        assert isinstance(preparer.submit([line(2)]).result()[0], PreparedPage)
 
 
 class Traced(JsonLine):
@@ -133,7 +114,7 @@ class Traced(JsonLine):
 
 
 @pytest.mark.slow
-def test_short_texts_are_prepared_in_threads_and_all_else_in_processes() -> None:
+def test_short_texts_are_prepared_in_threads_and_all_else_in_processes(workers: Preparer) -> None:
     """Without a limit is only what takes little: no HTML, no long text, no long line, no thousands of keywords."""
     text, long = "some words of a text " * 20, "some words of a text " * (MAX_CHARS_TOGETHER // 20)
     values: list[dict[str, object]] = [
@@ -150,8 +131,7 @@ def test_short_texts_are_prepared_in_threads_and_all_else_in_processes() -> None
         Traced(number, json.dumps({"url": "https://a.example/"} | value).encode())
         for number, value in enumerate(values)
     ]
-    with Preparer(SpaceOptions(), 2) as preparer:
-        pages = [answer.page for answer in preparer.submit(lines).result(60) if isinstance(answer, PreparedPage)]
+    pages = [answer.page for answer in workers.submit(lines).result(HANG_S) if isinstance(answer, PreparedPage)]
     assert [page.site_name == str(os.getpid()) for page in pages] == [True] * 4 + [False] * 4
 
 
@@ -198,17 +178,13 @@ def test_the_exception_of_a_future_is_raised_in_its_turn() -> None:
         next(results)
 
 
-@dataclass(frozen=True, slots=True)
-class Failing:
+@dataclass(frozen=True)
+class Failing(WorkerRecord):
     """A record that raises `times` times, and then is a page."""
 
-    number: int
-    failed: list[int]
-    times: int
+    failed: list[int] = field(default_factory=list)
+    times: int = 0
     everywhere: bool = False
-    raw: bytes = b""
-    place: str = "here"
-    identity: bytes = b"failing"
 
     def page(self, extract: Extract) -> Page:
         """Raise an error that nobody expects, or return a page whose text is extracted."""
@@ -216,32 +192,26 @@ class Failing:
         self.failed.append(1)
         if (text or self.everywhere) and len(self.failed) <= self.times:
             raise AttributeError("'Decompressor' object has no attribute 'unused_data'")
-        return Page(url="https://a.example/f", canonical_url="https://a.example/f", id="f", text=text)
-
-    def text_page(self) -> Page | None:
-        """Return None: it goes to a worker process."""
-        return None
+        return page_of(text)
 
     def unread(self) -> Page:
         """Return the page without its text, or fail."""
         if self.everywhere:
             raise AttributeError("'Decompressor' object has no attribute 'unused_data'")
-        return Page(url="https://a.example/f", canonical_url="https://a.example/f", id="f", text="")
+        return page_of("")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inline", [True, False])
-def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(inline: bool) -> None:
+def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(anywhere: Preparer) -> None:
     """Its reason names the class of the error; one that fails once is prepared; one without an address is bad."""
     records: list[Record] = [
         line(1),
-        Failing(2, [], 2),
-        Failing(3, [], 1),
-        Failing(4, [], 99, everywhere=True),
+        Failing(2, times=2),
+        Failing(3, times=1),
+        Failing(4, times=99, everywhere=True),
         line(5),
     ]
-    with Preparer(SpaceOptions(), inline=inline) as preparer:
-        given = preparer.submit(records).result(60)
+    given = anywhere.submit(records).result(HANG_S)
     reasons = [answer.reason if isinstance(answer, PreparedPage) else answer.problem for answer in given]
     error = "AttributeError: 'Decompressor' object has no attribute 'unused_data'"
     short = "too little text: 5 letters, at least 64 to judge"
@@ -249,26 +219,12 @@ def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(inline: bo
     assert [isinstance(answer, BadRecord) for answer in given] == [False, False, False, True, False]
 
 
-@dataclass(frozen=True, slots=True)
-class Unpreparable:
+class Unpreparable(WorkerRecord):
     """A record whose page has a language that no reader would give it, so that no fingerprint can be made."""
-
-    number: int
-    raw: bytes = b""
-    place: str = "here"
-    identity: bytes = b"unpreparable"
 
     def page(self, extract: Extract) -> Page:
         """Return the page."""
-        return Page(url="https://a.example/u", canonical_url="", id="u", text="一个网页" * 30, lang=7)  # type: ignore[arg-type]
-
-    def text_page(self) -> Page | None:
-        """Return None: it goes to a worker process."""
-        return None
-
-    def unread(self) -> Page:
-        """Return the page without its text."""
-        return Page(url="https://a.example/u", canonical_url="", id="u", text="")
+        return replace(page_of("一个网页" * 30), lang=7)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -279,7 +235,7 @@ def test_a_page_that_cannot_be_prepared_leaves_those_beside_it_alone(inline: boo
     long_page = JsonLine(4, f'{{"url": "https://a.example/4", "text": "{text}"}}'.encode())
     records: list[Record] = [line(1), Unpreparable(2), line(3), long_page]
     with Preparer(SpaceOptions(), inline=inline, keep_text=False) as preparer:
-        given = preparer.submit(records).result(60)
+        given = preparer.submit(records).result(HANG_S)
     reasons = [answer.reason for answer in given if isinstance(answer, PreparedPage)]
     assert reasons == [None, "not judged: TypeError: 'int' object is not subscriptable", None, None]
     assert [answer.page.text for answer in given if isinstance(answer, PreparedPage)] == [""] * 4
@@ -291,60 +247,44 @@ def answers_without_text(records: list[Record]) -> list[PreparedPage | BadRecord
     return [prepare_record(SpaceOptions(), record, keep_text=False) for record in records]
 
 
-@dataclass(frozen=True, slots=True)
-class Hungry:
+@dataclass(frozen=True)
+class Hungry(WorkerRecord):
     """A record that takes `mib` of memory to become a page, once it is in a worker."""
 
-    number: int
-    mib: int
-    raw: bytes = b""
-    place: str = "here"
-    identity: bytes = b"hungry"
-    parent: int = PARENT
+    mib: int = 0
 
     def page(self, extract: Extract) -> Page:
         """Fill the memory while the text is extracted, unless this is the process that created the record."""
         wanted = bool(extract("<p>a text</p>", None).text) and os.getpid() != self.parent
         taken = bytearray(self.mib << 20) if wanted else b""
-        text = " ".join(f"word{position}" for position in range(60)) if taken else ""
-        return Page(url="https://a.example/h", canonical_url="https://a.example/h", id="h", text=text)
-
-    def text_page(self) -> Page | None:
-        """Return None: it goes to a worker process."""
-        return None
-
-    def unread(self) -> Page:
-        """Return the page without its text."""
-        return Page(url="https://a.example/h", canonical_url="https://a.example/h", id="h", text="")
+        return page_of(" ".join(f"word{position}" for position in range(60)) if taken else "")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_work_on_a_page_is_under_a_limit_of_memory_by_default() -> None:
     """A page beyond it is undecided with the reason; what earlier pages took does not count."""
-    records: list[Record] = [Hungry(1, 600), Hungry(2, 600), Hungry(3, PAGE_MEMORY_MB + 100), line(4)]
+    records: list[Record] = [Hungry(1, mib=600), Hungry(2, mib=600), Hungry(3, mib=PAGE_MEMORY_MB + 100), line(4)]
     with Preparer(SpaceOptions()) as preparer:
-        answers = preparer.submit(records).result(120)
+        answers = preparer.submit(records).result(HANG_S)
     reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
     assert reasons == [None, None, "not judged: MemoryError: needs more memory than a page may use", None]
-    with Preparer(SpaceOptions(), memory_mb=100) as preparer:
-        (answer,) = preparer.submit([Hungry(1, 600)]).result(120)
-    assert isinstance(answer, PreparedPage)
-    assert "MemoryError" in (answer.reason or "")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 def test_a_record_too_large_to_arrive_is_undecided() -> None:
     """Its worker cannot even unpack it."""
-    large = JsonLine(2, b'{"url": "https://a.example/2", "more": "' + b"x" * (200 << 20) + b'", "text": "a text"}')
-    with Preparer(SpaceOptions(), memory_mb=100, chunk=1) as preparer:
-        first, second, third = preparer.submit([line(1), large, line(3)]).result(120)
+    large = JsonLine(2, b'{"url": "https://a.example/2", "more": "' + b"x" * (72 << 20) + b'", "text": "a text"}')
+    with Preparer(SpaceOptions(), memory_mb=50, chunk=1) as preparer:
+        first, second, third, hungry = preparer.submit([line(1), large, line(3), Hungry(4, mib=600)]).result(HANG_S)
     assert isinstance(second, PreparedPage)
     assert second.reason == "not judged: needs more memory than a page may use"
     assert isinstance(first, PreparedPage)
     assert isinstance(third, PreparedPage)
     assert (first.reason, third.reason) == (None, None)
+    assert isinstance(hungry, PreparedPage)
+    assert "MemoryError" in (hungry.reason or "")
 
 
 def packed(body: bytes, encodings: str) -> WarcRecord:
@@ -360,14 +300,14 @@ def packed(body: bytes, encodings: str) -> WarcRecord:
 
 @pytest.mark.slow
 def test_what_ended_a_worker_is_not_read_again_without_its_limits() -> None:
-    """15 KB that decode to 2 GiB of empty members; lists of 10 million strings. Both pages keep their names."""
+    """15 KB that decode to 2 GiB of empty members; a list of a million strings. Both pages keep their names."""
     members = gzip.compress(b"", mtime=0) * 50_000
     inner = zlib.compressobj(9, zlib.DEFLATED, 31)
     bomb = gzip.compress(b"".join(inner.compress(members) for _ in range(2**31 // len(members))) + inner.flush())
-    lists = b'{"url": "https://a.example/2", "id": "2", "tags": [%s]}' % b",".join([b'"xy"'] * 10_000_000)
+    lists = b'{"url": "https://a.example/2", "id": "2", "tags": [%s]}' % b",".join([b'"xy"'] * 1_000_000)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with Preparer(SpaceOptions(), timeout_s=1, memory_mb=200, chunk=1) as preparer:
-        answers = preparer.submit([packed(bomb, "gzip, gzip, gzip"), JsonLine(2, lists)]).result(120)
+    with Preparer(SpaceOptions(), timeout_s=1, memory_mb=20, chunk=1) as preparer:
+        answers = preparer.submit([packed(bomb, "gzip, gzip, gzip"), JsonLine(2, lists)]).result(HANG_S)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown
     pages = [answer.page for answer in answers if isinstance(answer, PreparedPage)]
     assert [(page.url, page.id) for page in pages] == [
@@ -375,18 +315,7 @@ def test_what_ended_a_worker_is_not_read_again_without_its_limits() -> None:
         ("https://a.example/2", "2"),
     ]
     assert all((page.problem or "").startswith("not judged: ") for page in pages)
-    assert grown < 300 << 10  # KiB: the line on its way to the worker; its lists take 600 MB
-
-
-class EndlessLine(JsonLine):
-    """A line on which native code computes indefinitely, in any process but the one that created it."""
-
-    def text_page(self) -> Page | None:
-        """Return None: it goes to a worker process."""
-        return None
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return sum, (itertools.repeat(1),)
+    assert grown < 40 << 10  # KiB: the line on its way to the worker; its list takes 60 MB
 
 
 @pytest.mark.slow
@@ -394,8 +323,7 @@ def test_one_process_is_a_worker_with_a_limit_of_time() -> None:
     """The page is undecided, and the stream goes on."""
     with Preparer(SpaceOptions(), 1, timeout_s=0.5) as preparer:
         assert preparer.pool_state() is not None
-        raw = b'{"url": "https://a.example/e", "text": "a text"}'
-        answers = preparer.submit([line(1), EndlessLine(2, raw), line(3)]).result(60)
+        answers = preparer.submit([line(1), EndlessLine(2), line(3)]).result(HANG_S)
     reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
     assert [reasons[0], reasons[2]] == [None, None]
     assert re.fullmatch("not judged: (took longer than 0.5 s|stood still for more than 1 s, twice)", reasons[1] or "")

@@ -6,6 +6,7 @@ from multiprocessing import connection
 import pytest
 
 from dedup_service.runtime.workers.worker_process import Job, _serve
+from tests.hangs import HANG_S
 
 
 def ready() -> None:
@@ -27,5 +28,5 @@ def test_a_worker_that_is_not_wanted_any_more_ends_without_a_word(get_ready: obj
     process = context.Process(target=_serve, args=(theirs, context.RawValue("i", 0), job))
     process.start()
     theirs.close()
-    process.join(60)
+    process.join(HANG_S)
     assert process.exitcode == 0

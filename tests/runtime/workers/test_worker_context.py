@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from dedup_service.runtime.workers.worker_process import NICENESS, behave_as_worker, worker_context
+from tests.hangs import HANG_S, wait_until
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -41,7 +41,7 @@ def command(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_a_script_without_a_main_guard_is_not_started_again(tmp_path: Path) -> None:
     """Scripts that run a crawl at the top level are common."""
     with command(tmp_path) as process:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=HANG_S)
     assert (process.returncode, out.count("started")) == (0, 1)
 
 
@@ -52,9 +52,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         process.stdout.readline()
         worker = int(process.stdout.readline())
         process.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{worker}").exists() and "Z" not in Path(f"/proc/{worker}/stat").read_text():
-        assert time.monotonic() < deadline
+    wait_until(lambda: not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text())
 
 
 def test_workers_ignore_ctrl_c_and_have_a_lower_priority() -> None:

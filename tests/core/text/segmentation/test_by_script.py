@@ -1,5 +1,7 @@
 """Tests for the choice of a segmenter by script."""
 
+from functools import cache
+
 import pytest
 
 from dedup_service.core.text.normalise import code_points
@@ -7,7 +9,11 @@ from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegment
 from dedup_service.core.text.segmentation.by_script import scripts_of
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 
-SEGMENTER = ScriptSegmenter(chinese_segmenter(), UnicodeSegmenter())
+
+@cache
+def segmenter() -> ScriptSegmenter:
+    """Cuts as pages are cut; its dictionary is not read before the first test."""
+    return ScriptSegmenter(chinese_segmenter(), UnicodeSegmenter())
 
 
 @pytest.mark.parametrize(
@@ -20,7 +26,7 @@ SEGMENTER = ScriptSegmenter(chinese_segmenter(), UnicodeSegmenter())
 )
 def test_chinese_and_mixed_text_is_cut_into_words(text: str, word: str) -> None:
     """Chinese with English or a Japanese brand name is cut as Chinese, and Japanese is not."""
-    assert word in SEGMENTER.cut(text)
+    assert word in segmenter().cut(text)
 
 
 @pytest.mark.parametrize(
@@ -34,32 +40,34 @@ def test_chinese_and_mixed_text_is_cut_into_words(text: str, word: str) -> None:
 )
 def test_a_chinese_name_does_not_make_a_text_chinese(text: str, word: str) -> None:
     """The words of a page in another script stay whole if it names something in Chinese."""
-    assert word in SEGMENTER.cut(text)
+    assert word in segmenter().cut(text)
 
 
 def test_thai_with_a_chinese_name_stays_thai() -> None:
     """Thai beside a Chinese name is not cut into single letters."""
-    assert all(len(word) > 1 for word in SEGMENTER.cut("กรุงเทพกับ北京"))
+    assert all(len(word) > 1 for word in segmenter().cut("กรุงเทพกับ北京"))
 
 
 def test_a_japanese_page_may_have_a_headline_without_kana() -> None:
     """A text of Han alone is Chinese, unless its page states Japanese."""
-    japanese, chinese = (SEGMENTER.for_text(code_points("東京都知事選挙"), language) for language in ("ja-JP", None))
+    japanese, chinese = (segmenter().for_text(code_points("東京都知事選挙"), language) for language in ("ja-JP", None))
     assert isinstance(japanese, UnicodeSegmenter)
     assert not isinstance(chinese, UnicodeSegmenter)
 
 
 def test_a_chinese_page_may_have_a_headline_that_is_mostly_russian() -> None:
     """Another script may have more letters than Han if the page states that it is Chinese."""
-    chinese, unstated = (SEGMENTER.for_text(code_points("винторез步枪简介"), language) for language in ("zh-CN", None))
+    chinese, unstated = (
+        segmenter().for_text(code_points("винторез步枪简介"), language) for language in ("zh-CN", None)
+    )
     assert not isinstance(chinese, UnicodeSegmenter)
     assert isinstance(unstated, UnicodeSegmenter)
 
 
 def test_tags_come_from_the_same_segmenter() -> None:
     """Parts of speech come from the segmenter of the text's script, which may know none."""
-    assert dict(SEGMENTER.tag("记者采访市长"))["记者"].startswith("n")
-    assert dict(SEGMENTER.tag("the mayor"))["mayor"] == "x"
+    assert dict(segmenter().tag("记者采访市长"))["记者"].startswith("n")
+    assert dict(segmenter().tag("the mayor"))["mayor"] == "x"
 
 
 def test_letters_are_counted_by_script() -> None:
