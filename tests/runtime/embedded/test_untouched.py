@@ -28,6 +28,8 @@ def opened(folder: Path) -> State:
     last = state.journal.database.first("SELECT ifnull(max(sequence), 0) FROM log")
     assert last is not None
     state.decide([(prepared(f"u{last[0] + number}", last[0] + number), None) for number in range(3)])
+    if state._commits is not None:
+        state._commits.wait()  # its thread writes files
     return state
 
 
