@@ -1,6 +1,5 @@
 """`twinsieve crawl` as a process: its outputs and exit codes."""
 
-import gzip
 import signal
 import subprocess
 from collections import Counter
@@ -8,7 +7,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from twinsieve_crawler.cli import crawl_command
 from twinsieve_crawler.demo.server import serve
 from twinsieve_crawler.demo.site import build_site
 
@@ -71,44 +69,6 @@ def test_late_verdicts_pass_their_pages_and_are_all_given_before_the_end(tmp_pat
     assert summary["verdicts"]["duplicate"] > 0
 
 
-@pytest.mark.long
-def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
-    """With --follow sitemap, only the listed pages are visited, not the front page."""
-    with serve(PAGES) as server:
-        done = run("crawl", server.url, *FAST, "--follow", "sitemap", "-o", "pages.csv", "--json", cwd=tmp_path)
-        visits = Counter(server.visits)
-    assert done.returncode == 0, done.stderr
-    listed = [page.path for page in PAGES.values() if page.in_sitemap]
-    assert all(visits[path] == 1 for path in listed)
-    assert visits["/"] == 0
-    assert (tmp_path / "pages.csv").read_text("utf-8").startswith("id,url,canonical_url,title,text")
-
-
-@pytest.mark.long
-def test_a_profile_file_decides(tmp_path: Path) -> None:
-    """The reason of every duplicate that is not the same text quotes its row."""
-    profile = '[candidates]\nkeys = true\n[[match]]\nname = "ours"\njaccard = 0.5\n'
-    (tmp_path / "ours.toml").write_text(profile, encoding="utf-8")
-    with serve(PAGES) as server:
-        done = run("crawl", server.url, *FAST, "--profile", "ours.toml", "--verdicts", "v.jsonl.gz", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    verdicts = json_lines(gzip.decompress((tmp_path / "v.jsonl.gz").read_bytes()).decode())
-    assert {verdict["reason"] for verdict in verdicts if verdict["verdict"] == "duplicate"} == {"ours", "same text"}
-
-
-@pytest.mark.long
-def test_kept_pages_expire_by_the_bounds_of_the_crawl(tmp_path: Path) -> None:
-    """With --keep 5, no more than five pages stay in the state, and the next crawl without it keeps the bound."""
-    with serve(PAGES) as server:
-        arguments = ("crawl", server.url, *FAST, "--state", "s", "-o", "pages.jsonl", "--json")
-        done = [run(*arguments, *keep, cwd=tmp_path) for keep in (("--set", "TWINSIEVE_KEEP=5"), ())]
-    assert [run.returncode for run in done] == [0, 0], done[-1].stderr
-    assert json_lines(done[0].stderr)[0]["verdicts"]["unique"] > 10
-    info = state_info(tmp_path / "s")
-    assert (info.keep, info.entries) == ({"max_pages": 5}, 5)
-    assert info.expired["count"] > 10
-
-
 def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
     """One line says why, and no page is fetched."""
     with NearDuplicateFilter.open(tmp_path / "s"), serve(PAGES) as server:
@@ -138,13 +98,6 @@ def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -
     done = run("crawl", "http://127.0.0.1:9/", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
-
-
-@pytest.mark.parametrize("action", ["pass", "flag", "drop"])
-def test_actions_have_their_documented_names(action: str) -> None:
-    """They are in lower case; for an enum, click would accept the upper-case names of its members."""
-    context = crawl_command.make_context("crawl", ["http://127.0.0.1:9/", "--action", action])
-    assert context.params["action"] == action
 
 
 def test_an_unreachable_site_is_a_failure(tmp_path: Path) -> None:

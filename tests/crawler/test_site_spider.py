@@ -7,7 +7,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
-from twinsieve_crawler.items import JudgedItem, PageItem, PublishedItem
+from twinsieve_crawler.items import PageItem, PublishedItem
 from twinsieve_crawler.spiders.site import CANONICALS_IN_A_ROW, SiteSpider
 
 from dedup_service.core.errors import ConfigurationError
@@ -94,12 +94,6 @@ def test_a_link_begins_a_new_chain_of_canonical_urls() -> None:
     ]
 
 
-def test_a_page_that_is_its_own_canonical_url_is_not_followed() -> None:
-    """That holds even if it was fetched with campaign parameters."""
-    response = page(f"{HOME}full?utm_source=letter", "", canonical=f"{HOME}full")
-    assert results(new_spider(), response)[1] == []
-
-
 def test_a_page_fetched_again_in_the_same_crawl_yields_no_second_item() -> None:
     """An unchanged page is yielded if only an earlier crawl has yielded it."""
     site = new_spider()
@@ -119,15 +113,6 @@ def test_a_page_visited_by_a_claim_first_yields_no_second_item() -> None:
     assert len(results(site, page(section, "", "unchanged", duplicate_of_url=section))[0]) == 1
 
 
-def test_a_page_without_a_verdict_is_kept_with_all_its_text() -> None:
-    """Its item has all text of the document."""
-    body = (
-        "<html><head><title> Tide table </title><script>x()</script></head><body><p>High water 6:40</p></body></html>"
-    )
-    [item], _ = results(new_spider(), page(f"{HOME}tides", body, verdict=None))
-    assert (item.title, item.text, item.verdict) == ("Tide table", "Tide table High water 6:40", None)
-
-
 def test_a_page_to_be_published_yields_an_item_at_every_visit() -> None:
     """The service decides what has changed; the item has no verdict."""
     site = publishing_spider()
@@ -142,12 +127,6 @@ def test_a_page_without_an_article_is_published_as_html() -> None:
     [item], requests = results(publishing_spider(), page(f"{HOME}tides", body, verdict=None))
     assert (type(item), item.text, item.html) == (PublishedItem, None, body)
     assert [request.url for request in requests] == [f"{HOME}a"]
-
-
-def test_the_item_of_a_decided_page_has_its_verdict() -> None:
-    """The keys of the verdict are fields of the item."""
-    [item], _ = results(new_spider(), page(HOME, ""))
-    assert (type(item), item.verdict, item.sequence) == (JudgedItem, "unique", 1)
 
 
 def test_a_response_that_is_not_html_yields_nothing() -> None:

@@ -123,13 +123,6 @@ def test_kubernetes_accepts_every_object(render: Render, values: tuple[str, ...]
             kubernetes_validate.validate(document, kubernetes, strict=True)
 
 
-def test_names_of_objects_are_unique(render: Render) -> None:
-    """No two objects of a kind have one name, and each name fits into a label with the number of a pod."""
-    names = [(document["kind"], document["metadata"]["name"]) for document in render(*ALL)]
-    assert len(names) == len(set(names))
-    assert max(len(name) for _, name in names) <= 57
-
-
 def test_the_service_monitor_is_left_out_by_default(render: Render) -> None:
     """Kubernetes refuses a kind that it does not know, and the operator may not be installed."""
     assert not of_kind(render(BROKERS), NO_SCHEMA)
@@ -172,17 +165,6 @@ def test_selectors_select_their_own_pods(render: Render) -> None:
         assert budgets[name]["spec"]["maxUnavailable"] == 1
 
 
-def test_stateful_sets_have_a_headless_service(render: Render) -> None:
-    """It selects the pods of the release, also those that restore their state."""
-    documents = render(BROKERS)
-    [service] = of_kind(documents, "Service").values()
-    assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["publishNotReadyAddresses"] is True
-    for work in of_kind(documents, "StatefulSet").values():
-        assert work["spec"]["serviceName"] == service["metadata"]["name"]
-    assert all(selects({"matchLabels": service["spec"]["selector"]}, pod) for pod in pods(documents).values())
-
-
 @pytest.mark.parametrize("values", [(BROKERS,), ALL], ids=["default", "all"])
 def test_pods_meet_the_restricted_standard(render: Render, values: tuple[str, ...]) -> None:
     """Kubernetes' strictest pod security standard holds; the file system is read-only, no token of the API is there."""
@@ -202,18 +184,6 @@ def test_pods_meet_the_restricted_standard(render: Render, values: tuple[str, ..
             assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
-@pytest.mark.parametrize("values", [(BROKERS,), ALL], ids=["default", "all"])
-def test_mounts_have_volumes(render: Render, values: tuple[str, ...]) -> None:
-    """Every mount names a volume or claim of its pod, and every volume is mounted."""
-    documents = render(*values)
-    for name, pod in pods(documents).items():
-        claims = serving(documents).get(name, {"spec": {}})["spec"].get("volumeClaimTemplates", ())
-        volumes = {volume["name"] for volume in pod["spec"]["volumes"]} | {
-            claim["metadata"]["name"] for claim in claims
-        }
-        assert {mount["name"] for container in containers(pod) for mount in container["volumeMounts"]} == volumes
-
-
 def test_what_a_process_writes_can_be_written(render: Render) -> None:
     """State, temporary files and compiled code are on volumes; the compiled code of the image is copied there."""
     cached = re.search(r"NUMBA_CACHE_DIR=(\S+)", CONTAINERFILE)[1]
@@ -227,14 +197,6 @@ def test_what_a_process_writes_can_be_written(render: Render) -> None:
         assert mount["name"] == places[cached]
         assert copying["command"][:2] == ["sh", "-c"]
         assert copying["command"][2].endswith(f" {cached}/* {mount['mountPath']}/")
-
-
-def test_a_stop_is_waited_for_longer_than_it_takes(render: Render) -> None:
-    """Kubernetes kills a pod ten seconds after the time that its process may use to drain."""
-    for work in serving(render(BROKERS, "drainSeconds=90")).values():
-        pod = work["spec"]["template"]
-        assert options(pod)["--drain-s"] == "90"
-        assert pod["spec"]["terminationGracePeriodSeconds"] == 100
 
 
 def test_probes_let_a_shard_restore(render: Render) -> None:

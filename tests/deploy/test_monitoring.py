@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +67,6 @@ def test_the_rules_name_only_existing_metrics(rules: list[dict[str, Any]]) -> No
     assert used <= series_of_the_code() | recorded | OF_PROMETHEUS
 
 
-def test_series_are_found_in_an_expression() -> None:
-    """Functions, labels and modifiers are not taken for series."""
-    expression = (
-        'sum by (a_b) (rate(x_total{c_d="e_f"}[5m])) / ignoring (g_h) job:x:rate5m > 0 and predict_linear(y_z[1h], 1)'
-    )
-    assert named(expression) == {"x_total", "job:x:rate5m", "y_z"}
-
-
 def test_alerts_are_complete(rules: list[dict[str, Any]]) -> None:
     """Each has a unique name, a severity, a summary and a description."""
     alerts = [rule for rule in rules if "alert" in rule]
@@ -101,23 +92,6 @@ def test_figures_of_the_whole_service_are_not_summed_over_processes(
     assert len(used) > 5
     for expression in used:
         assert not re.search(rf"(?:sum|count)[^(]*(?:\([^)]*\) )?\(twinsieve_{whole}", expression), expression
-
-
-@pytest.mark.parametrize("counter", ["twinsieve_removed_entries_total", "twinsieve_entries_expired_total"])
-def test_kept_pages_that_leave_are_shown_by_reason(panels: list[dict[str, Any]], counter: str) -> None:
-    """Once, and as the largest of all processes: each process counts every page that leaves."""
-    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
-    (shown,) = [expression for expression in expressions if counter in named(expression)]
-    assert shown.startswith("max by (reason) (increase(")
-
-
-def test_panels_do_not_overlap(panels: list[dict[str, Any]]) -> None:
-    """Each has a unique id and lies inside Grafana's 24 columns."""
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    for one, other in combinations([panel["gridPos"] for panel in panels], 2):
-        apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        assert apart or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"], (one, other)
-    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
 
 
 def test_the_provisioning_fits_the_dashboard() -> None:

@@ -11,7 +11,8 @@ from twinsieve_crawler.demo.server import serve
 from twinsieve_crawler.demo.site import build_site
 from twinsieve_crawler.demo.truth import Relation
 
-from tests.crawler.running import TIMEOUT_S, environment
+from tests.crawler.running import environment
+from tests.hangs import HANG_S
 
 PAGES = build_site()
 LINE = 'ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}\n'
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.slow
 def scrapy(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "scrapy", *arguments]
     return subprocess.run(
-        command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=HANG_S, check=True
     )
 
 

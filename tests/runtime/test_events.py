@@ -10,9 +10,7 @@ from dedup_service.runtime.events import (
     BatchEvent,
     IndexEvent,
     NullObserver,
-    Observers,
     PageDecided,
-    ProblemEvent,
     RemovalEvent,
 )
 from tests.runtime.embedded.prepared import prepared
@@ -89,26 +87,3 @@ def test_an_observer_that_raises_is_only_logged(tmp_path: Path, caplog: pytest.L
     assert [verdict.kind for verdict in verdicts] == [VerdictKind.UNIQUE, VerdictKind.DUPLICATE, VerdictKind.UNIQUE]
     assert len(seen.pages) == 3
     assert "an observer failed" in caplog.text
-
-
-def test_index_sizes_are_not_waited_for(tmp_path: Path) -> None:
-    """While the filter is at work there are none."""
-    answers = []
-
-    class Asking(NullObserver):
-        def batch(self, event: BatchEvent) -> None:
-            answers.append(view_of(dedup).index_event())
-
-    with NearDuplicateFilter.open(tmp_path, observers=[Asking()]) as dedup:
-        dedup.decide_many(PAGES)
-    assert answers == [None]
-
-
-def test_empty_events_are_skipped() -> None:
-    """Without observers no events are assembled; an empty list of pages is not reported."""
-    seen = Seen()
-    assert not Observers()
-    assert Observers([seen])
-    Observers([seen]).decided([])
-    Observers([seen]).problem(ProblemEvent("decide", "kind", "text"))
-    assert seen.pages == []

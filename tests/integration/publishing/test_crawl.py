@@ -20,7 +20,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 from tests.chaos.reading import read_all
-from tests.crawler.running import FAST, TIMEOUT_S, environment, json_lines, run, twinsieve
+from tests.crawler.running import FAST, environment, json_lines, run, twinsieve
 from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 
@@ -97,7 +97,7 @@ def test_ctrl_c_without_a_broker_reports_unpublished_pages(tmp_path: Path, own_c
         cluster.kill(0)
         at_rest(server.visits.total)
         crawl.send_signal(signal.SIGINT)
-        _, stderr = crawl.communicate(timeout=TIMEOUT_S)
+        _, stderr = crawl.communicate(timeout=HANG_S)
         visits = fetched(server.visits)
     assert crawl.returncode == 1, stderr
     [summary] = json_lines(stderr)
@@ -150,7 +150,7 @@ def test_a_project_whose_items_are_no_pages_publishes_html(tmp_path: Path, broke
     with serve(PAGES) as server:
         (tmp_path / "plain.py").write_text(PLAIN.replace("HOME", server.url), "utf-8")
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+            command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=HANG_S, check=True
         )
     assert "ERROR" not in done.stderr, done.stderr
     items = json.loads((tmp_path / "items.json").read_text("utf-8"))

@@ -93,14 +93,6 @@ def test_an_output_folder_inside_the_input_is_refused(cli: Cli, tmp_path: Path) 
     assert "name a folder outside it" in ran.err
 
 
-def test_a_url_prefix(cli: Cli, tmp_path: Path) -> None:
-    """A mirror with one folder for each host gets its original URLs."""
-    (tmp_path / "a.example").mkdir()
-    (tmp_path / "a.example" / "1.html").write_bytes(html(1))
-    (line,) = cli("filter", tmp_path, "--url-prefix", "https://").lines
-    assert line["url"] == "https://a.example/1.html"
-
-
 @pytest.mark.slow
 def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
     """It is drawn on stderr, with a name that looks like markup; standard output has only verdicts."""
@@ -147,17 +139,6 @@ def test_a_folder_with_a_link_to_etc_passwd(cli: Cli, tmp_path: Path) -> None:
     refused = cli("filter", folder, "--kept", kept, "--quiet")
     assert (refused.code, list(outside.iterdir())) == (1, [])
     assert "remove a link" in refused.err
-
-
-def test_kept_files_are_the_bytes_that_were_read(cli: Cli, tmp_path: Path) -> None:
-    """Also of a page over the size limit, of which only the beginning is held."""
-    folder, kept = tmp_path / "site", tmp_path / "kept"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "sub/a.html").write_bytes(html(1))
-    (folder / "sub/large.html").write_bytes(html(2) + b" " * (11 << 20))
-    assert cli("filter", folder, "--kept", kept, "--quiet").code == 0
-    for name in ("a.html", "large.html"):
-        assert (kept / "sub" / name).read_bytes() == (folder / "sub" / name).read_bytes()
 
 
 def test_several_inputs_are_one_stream(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,60 +133,12 @@ def test_a_run_that_ended_begins_anew(inputs: list[Path], tmp_path: Path, cli: C
     assert written(out) == first
 
 
-def edited_note(state: Path, **values: object) -> None:
-    """Change values of a note."""
-    path = state / resume.NOTE_FILE
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | values))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"at": 7},
-        {"at": -1},
-        {"number": -5},
-        {"position": -5},
-        {"sizes": {"--output": -1}},
-        {"summary": {}},
-        {"summary": {"verdicts": [], "guards": {}, "claim_refused": 0, "bad_records": 0}},
-        {"seen": []},
-        {"ends": {}},
-    ],
-)
-def test_a_note_that_no_run_wrote_is_no_note(
-    values: dict[str, object], interrupted: list[str], tmp_path: Path, cli: Cli
-) -> None:
-    """A place beyond the inputs and sizes below zero end no run: all is read again."""
-    edited_note(tmp_path / "state", **values)
-    ran = cli(*interrupted)
-    assert "going on" not in ran.err
-    assert ran.code == 3
-
-
-def test_outputs_that_another_run_wrote_are_written_anew(
-    interrupted: list[str], inputs: list[Path], tmp_path: Path, cli: Cli
-) -> None:
-    """A longer file of the same name is not cut and continued."""
-    out = tmp_path / "out"
-    (out / "verdicts.jsonl").write_bytes(b"{}\n" * 300_000)
-    assert "going on" not in cli(*interrupted).err
-    (tmp_path / "whole").mkdir()
-    cli(*command(inputs[:2], tmp_path / "whole", tmp_path / "state"))
-    assert written(out) == written(tmp_path / "whole")
-
-
 def test_a_note_without_its_state_is_no_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
     """Who removes the journal and the pages begins anew: pages before the note would not be known."""
     for path in list((tmp_path / "state").rglob("*")):
         if path.is_file() and path.name != resume.NOTE_FILE:
             path.unlink()
     assert "going on" not in cli(*interrupted).err
-
-
-def test_the_run_of_another_command_removes_the_note(interrupted: list[str], tmp_path: Path, cli: Cli) -> None:
-    """It may have written the same outputs, even if it cannot go on itself."""
-    cli("filter", tmp_path / "in" / "pages.jsonl", "--state", tmp_path / "state", "--processes", "1")
-    assert not (tmp_path / "state" / resume.NOTE_FILE).exists()
 
 
 def stopped_in_the_middle(cli: Cli, patch: pytest.MonkeyPatch, *arguments: object, batches: int = 2) -> None:

@@ -272,14 +272,3 @@ def test_inputs_of_another_kind_are_refused(cli: Cli, tmp_path: Path) -> None:
     ran = cli("filter", tmp_path / "pages.jsonl", "--kept", kept, "--revisits")
     assert (ran.code, "--revisits is for WARC inputs" in ran.err) == (ExitCode.USAGE, True)
     assert not kept.exists()
-
-
-def test_an_index_that_cannot_be_replaced_ends_the_run_before_it_begins(cli: Cli, tmp_path: Path) -> None:
-    """The archive of an earlier run stays as it is."""
-    source = write(tmp_path / "crawl.warc.gz", [FIRST])
-    (tmp_path / "kept.cdxj").mkdir()
-    kept = tmp_path / "kept.warc.gz"
-    kept.write_bytes(b"of an earlier run")
-    ran = cli("filter", source, "--kept", kept, "--revisits")
-    assert (ran.code, "cannot replace the index" in ran.err) == (ExitCode.USAGE, True)
-    assert kept.read_bytes() == b"of an earlier run"

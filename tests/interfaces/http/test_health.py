@@ -44,12 +44,6 @@ def test_a_restore_is_live_while_it_makes_progress(status: FakeStatus, health: H
     )
 
 
-def test_a_start_that_hangs_is_not_live(status: FakeStatus, health: Health) -> None:
-    """The limit applies before the restore has begun, too."""
-    status.now = 10.5
-    assert not health.live().good
-
-
 def test_a_process_without_a_base_is_live_and_not_ready(status: FakeStatus, health: Health) -> None:
     """However long it waits: to start it again would not help."""
     status.status = ServiceStatus(None, (), 2, waits_for="base corpus: manifest 5f expected, 77 found")
@@ -75,14 +69,6 @@ def test_ready_once_restored_and_assigned(status: FakeStatus, health: Health) ->
     ]
 
 
-def test_not_ready_while_it_stops(status: FakeStatus, health: Health) -> None:
-    """Pages in flight are finished, but no new ones are accepted."""
-    status.status = both_steps()
-    health.stopping()
-    assert health.ready() == ProbeAnswer(False, "stopping")
-    assert health.live().good
-
-
 def test_not_ready_while_records_of_a_partition_wait_and_none_is_done(status: FakeStatus, health: Health) -> None:
     """The answer names the partition, how long, and whether the page is in the log; it is live all the same."""
     rows = (waiting("fingerprint", 1, 300, 95.0), waiting("decide", 1, 300, 91.0), waiting("decide", 0, 9, 120.0))
@@ -95,16 +81,6 @@ def test_not_ready_while_records_of_a_partition_wait_and_none_is_done(status: Fa
     status.status = both_steps(assigned=(1,), backlog=Backlog(partitions=rows[:2][::-1], measured_at=0.0))
     assert not health.ready().good
     assert health.live().good
-
-
-def test_the_reason_says_what_the_deciding_step_waits_for(status: FakeStatus, health: Health) -> None:
-    """Its page may not be in the log yet: then fingerprinting is to blame, here or in another process."""
-    rows = [waiting("fingerprint", 2, 40, 10.0, offset=7), waiting("decide", 2, 40, 100.0, offset=7)]
-    status.status = both_steps(assigned=(2,), backlog=Backlog(partitions=tuple(rows), measured_at=0.0))
-    assert health.ready().text.endswith("; the first is not in the log yet")
-    rows[0] = waiting("fingerprint", 2, 30, 10.0, offset=17)
-    status.status = both_steps(assigned=(2,), backlog=Backlog(partitions=tuple(rows), measured_at=0.0))
-    assert health.ready().text.endswith("the limit is 90 s")
 
 
 def test_behind_but_moving_is_ready(status: FakeStatus, health: Health) -> None:

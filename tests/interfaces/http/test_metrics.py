@@ -82,17 +82,6 @@ def test_the_backlog_is_collected_at_the_scrape(status: FakeStatus, metrics: Met
     assert value(registry, "monitor_age_seconds") is None
 
 
-def test_what_the_steps_hold_is_collected_at_the_scrape(status: FakeStatus, metrics: Metrics) -> None:
-    """Buffered pages and bytes of both, and waiting outcomes with their bound."""
-    status.status = both_steps()
-    registry = metrics.registry
-    assert value(registry, "buffered_pages", step="fingerprint") == 12
-    assert value(registry, "buffered_bytes", step="decide") == 9000
-    assert value(registry, "waiting_outcomes", step="decide") == 70
-    assert value(registry, "waiting_outcomes_limit", step="decide") == 1000
-    assert value(registry, "waiting_outcomes", step="fingerprint") is None
-
-
 def test_problems_are_counted_by_kind(metrics: Metrics) -> None:
     """Each by the records that it is about; lost transactions and expired records also have metrics of their own."""
     metrics.problem(ProblemEvent("decide", "transaction_lost", "fenced"))
@@ -104,17 +93,6 @@ def test_problems_are_counted_by_kind(metrics: Metrics) -> None:
     assert value(metrics.registry, "problems_total", step="decide", kind="transaction_lost") == 1
     assert value(metrics.registry, "lost_transactions_total", step="decide") == 1
     assert value(metrics.registry, "expired_records_total") == 7
-
-
-def test_gauges_of_a_service_are_collected_at_the_scrape(status: FakeStatus, metrics: Metrics) -> None:
-    """Nothing pushes them."""
-    assert value(metrics.registry, "ready") == 0
-    assert value(metrics.registry, "restored_messages") is None
-    status.status = both_steps(assigned=(0, 1, 2))
-    assert value(metrics.registry, "ready") == 1
-    assert value(metrics.registry, "live") == 1
-    assert value(metrics.registry, "assigned_partitions", step="decide") == 3
-    assert value(metrics.registry, "restored_messages") == 10
 
 
 def test_live_stats_are_collected_at_the_scrape(status: FakeStatus) -> None:
@@ -178,11 +156,3 @@ def test_the_document_lists_every_metric(status: FakeStatus) -> None:
         for family in metrics.registry.collect()
         if family.name.startswith("twinsieve_")
     }
-
-
-def test_expired_pages_are_counted_by_reason() -> None:
-    """Both series exist from the start."""
-    metrics = Metrics()
-    assert metrics.registry.get_sample_value("twinsieve_entries_expired_total", {"reason": "age"}) == 0
-    metrics.batch(BatchEvent(step="decide", records=1, expired={"count": 3, "age": 0}))
-    assert metrics.registry.get_sample_value("twinsieve_entries_expired_total", {"reason": "count"}) == 3

@@ -5,13 +5,11 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from http.client import HTTPConnection, HTTPResponse
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
 
-from dedup_service.interfaces.http import page_routes as routes
 from dedup_service.interfaces.http.access_guard import AccessGuard, Token
 from dedup_service.interfaces.http.page_routes import CHARTS, PAGE, PAGES, page_html, page_routes
 from dedup_service.interfaces.http.server import Address, HttpServer
@@ -129,25 +127,6 @@ def test_a_cached_file_is_not_sent_again(server: HttpServer) -> None:
 def test_paths_cannot_leave_the_folder(server: HttpServer, path: str) -> None:
     """A path outside the folder is not found."""
     assert get(server, path)[0].status == 404
-
-
-def test_without_the_chart_library_the_page_is_served(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the file of the library is missing."""
-    monkeypatch.setattr(routes, "find_spec", lambda _: None)
-    assert get(server, f"/assets/{CHARTS}")[0].status == 404
-    assert get(server, "/")[0].status == 200
-
-
-def test_the_page_has_the_style_elements_that_the_chart_library_expects() -> None:
-    """Otherwise it would add style elements, which the policy forbids; the ids depend on its version."""
-    plotly = find_spec("plotly")
-    assert plotly is not None
-    assert plotly.submodule_search_locations
-    script = Path(plotly.submodule_search_locations[0], "package_data", CHARTS).read_text()
-    ids = {attributes["id"] for _, attributes in Reader(page_html("index.html").decode()).tags if "id" in attributes}
-    assert set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', script)) <= ids
-    assert "plotly.js-style-" in script
-    assert "plotly.js-style-global" in ids
 
 
 def test_a_person_without_the_token_is_asked_for_it(server: HttpServer) -> None:

@@ -45,17 +45,6 @@ def test_pages_that_wait_during_a_commit_share_the_next_one() -> None:
     thread.close()
 
 
-def test_closing_decides_what_was_queued() -> None:
-    """Every page submitted before `close` gets a verdict."""
-    batches = Batches()
-    thread = DecisionThread(batches)
-    futures = [thread.submit(page(number)) for number in range(300)]
-    batches.go_on.set()
-    thread.close()
-    assert all(future.done() for future in futures)
-    assert sum(batches.sizes) == 300
-
-
 def test_an_error_reaches_every_page_of_its_batch_and_no_other() -> None:
     """A batch that cannot be written fails as a whole; the thread continues with the next."""
     calls: list[int] = []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.interfaces.scrapy.inflight_limit import InflightLimit, NoRoomError
+from dedup_service.interfaces.scrapy.inflight_limit import InflightLimit
 
 
 @given(st.lists(st.integers(0, 120), max_size=40), st.integers(1, 5), st.integers(1, 100))
@@ -30,29 +30,6 @@ def test_the_limits_hold_and_every_message_has_its_turn(sizes: list[int], messag
     assert (limit.held, limit.held_bytes, limit.waiting) == (0, 0, 0)
 
 
-def test_a_large_message_is_not_overtaken() -> None:
-    """Small messages that would fit wait behind it, or it might wait indefinitely."""
-
-    async def scenario() -> list[str]:
-        limit, order = InflightLimit(10, 100), []
-
-        async def go(name: str, size: int) -> None:
-            await limit.acquire(size)
-            order.append(name)
-
-        await limit.acquire(50)
-        tasks = [asyncio.create_task(go("large", 100)), asyncio.create_task(go("small", 1))]
-        await asyncio.sleep(0)
-        assert (order, limit.waiting) == ([], 2)
-        limit.release(50)
-        await tasks[0]
-        limit.release(100)
-        await tasks[1]
-        return order
-
-    assert asyncio.run(scenario()) == ["large", "small"]
-
-
 def test_a_cancelled_wait_takes_no_room() -> None:
     """It is skipped, even if it is cancelled just as its turn comes."""
 
@@ -70,24 +47,6 @@ def test_a_cancelled_wait_takes_no_room() -> None:
         return limit.held, limit.held_bytes
 
     assert asyncio.run(scenario()) == (0, 0)
-
-
-def test_nothing_waits_after_close() -> None:
-    """Both waiting and later messages get NoRoomError."""
-
-    async def scenario() -> None:
-        limit = InflightLimit(1, 10)
-        await limit.acquire(1)
-        waiting = asyncio.create_task(limit.acquire(1))
-        await asyncio.sleep(0)
-        limit.close()
-        for late in (waiting, limit.acquire(1)):
-            with pytest.raises(NoRoomError):
-                await late
-        limit.release(1)
-        await limit.emptied()
-
-    asyncio.run(scenario())
 
 
 def test_a_crawl_continues_once_the_queue_is_short() -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
-from dedup_service.runtime.embedded.state_info import state_info
-from tests.crawler.running import TIMEOUT_S, environment
+from tests.crawler.running import environment
+from tests.hangs import HANG_S
 from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, RunningMiddleware, page
 
 TWO_SPIDERS = """
@@ -70,7 +69,7 @@ def test_two_spiders_of_one_process_share_a_state(tmp_path: Path) -> None:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -78,20 +77,6 @@ def test_two_spiders_of_one_process_share_a_state(tmp_path: Path) -> None:
     assert sorted(json.loads(done.stdout).values()) == ["duplicate", "unique"], done.stderr
     shared = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
     shared.close()
-
-
-def test_the_last_crawl_closes_the_state(tmp_path: Path) -> None:
-    """A crawl that ends leaves the state open for the other one, which may name the folder by another path."""
-    state = tmp_path / "state"
-    first = RunningMiddleware(TWINSIEVE_STATE=str(state))
-    second = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "." / "x" / ".." / "state"))
-    first.give(page("1", FERRY))
-    first.close()
-    assert state_info(state).commit_sequence is None
-    second.give(page("2", FERRY_AGAIN))
-    assert [verdict["verdict"] for verdict in second.decided] == ["duplicate"]
-    second.close()
-    assert state_info(state).commit_sequence == 2
 
 
 @pytest.mark.parametrize(
@@ -124,15 +109,3 @@ def test_crawls_without_a_folder_share_nothing() -> None:
     for crawl in crawls:
         crawl.close()
         assert [verdict["verdict"] for verdict in crawl.decided] == ["unique"]
-
-
-def test_a_share_is_given_up_once(tmp_path: Path) -> None:
-    """Closing it twice does not close the filter of the other crawl."""
-    from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
-
-    settings = NearDuplicateSettings(state=tmp_path)
-    first, second = SharedFilter.open(settings), SharedFilter.open(settings)
-    first.close()
-    first.close()
-    assert second.dedup.info().entries == 0
-    second.close()

@@ -39,13 +39,6 @@ def test_addresses_are_prefix_and_path(site: Path) -> None:
     assert next(read_folder(site, "https://")).url == "https://a/a.HTML"
 
 
-def test_a_file_is_a_page(site: Path, extract_html: Extract) -> None:
-    """Its text is extracted, its id is its path, its address is unchanged."""
-    page = next(read_folder(site)).page(extract_html)
-    assert (page.id, page.url, page.canonical_url) == ("a/a.HTML", "file:///a/a.HTML", "file:///a/a.HTML")
-    assert "opened the new bridge" in page.text
-
-
 def test_the_same_bytes_under_another_path_are_another_delivery(tmp_path: Path) -> None:
     """A mirror may hold a page twice."""
     for name in ("1.html", "2.html"):

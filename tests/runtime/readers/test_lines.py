@@ -4,22 +4,8 @@ import io
 import os
 import tracemalloc
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dedup_service.runtime.readers import jsonlines as lines_module
 from dedup_service.runtime.readers.jsonlines import InputLine, read_json_lines, read_lines
-
-
-@given(st.binary(max_size=200), st.integers(1, 300))
-def test_lines_are_those_of_the_bytes(data: bytes, limit: int) -> None:
-    """Joined, the complete lines are the input; a line is cut if it is longer than the limit."""
-    lines = list(read_lines(io.BytesIO(data), limit))
-    expected = data.split(b"\n")
-    whole = [part + b"\n" for part in expected[:-1]] + ([expected[-1]] if expected[-1] else [])
-    assert [line.number for line in lines if line] == list(range(1, len(whole) + 1))
-    assert [line.raw for line in lines if line and not line.cut] == [part for part in whole if len(part) <= limit]
-    assert all(part.startswith(line.raw) for line, part in zip(lines, whole, strict=True) if line)
 
 
 def test_a_long_line_is_not_kept_in_memory() -> None:

@@ -122,19 +122,6 @@ def test_bytes_that_are_no_text_and_times_beyond_years_stop_nothing(tmp_path: Pa
     assert str(pages[1].date).startswith("2026-01-02")
 
 
-def test_large_rows_are_read_a_few_at_once(tmp_path: Path) -> None:
-    """Memory is bounded by their bytes, not by their number."""
-    path = table(
-        tmp_path / "a.parquet", *[{"url": f"https://a.example/{one}", "text": f"{one}" * 2**21} for one in range(10)]
-    )
-    found = [
-        row.origin.batch.num_rows
-        for row in read_parquet(str(path), "a", whole=True)
-        if isinstance(row, ParquetRow) and row.origin
-    ]
-    assert max(found) <= 8
-
-
 LARGE = "x" * 2**19
 
 
@@ -167,17 +154,6 @@ def test_a_large_value_that_is_stored_once_for_many_rows_is_large_in_each(
     assert [number for number, _, _ in found] == list(range(1, 13))
     assert max(rows for _, rows, _ in found) <= 32
     assert max(size for _, _, size in found) <= 2**24 + 2**12
-
-
-def test_an_ordinary_dictionary_costs_no_rows(tmp_path: Path) -> None:
-    """Many rows are still read at once, also of a stream, where the dictionary is small beside all of the values."""
-    text = pa.array(["the same text " * 100] * 200 + [f"another text {one} " * 100 for one in range(300)])
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"url": [f"https://a.example/{one}" for one in range(500)], "text": text}), path)
-    with path.open("rb") as stream:
-        found = list(read_parquet(stream, "a", whole=True))
-    assert next(row.origin.batch.num_rows for row in found if isinstance(row, ParquetRow) and row.origin) == 256
-    assert [row.number for row in found] == list(range(1, 501))
 
 
 def test_columns_have_other_names(tmp_path: Path, extract_html: Extract) -> None:
@@ -227,25 +203,6 @@ def test_a_file_that_is_no_table_is_one_bad_record(tmp_path: Path, content: byte
     assert isinstance(broken, BrokenInput)
     with pytest.raises(RecordError, match="the file cannot be read"):
         broken.unread()
-
-
-def test_a_table_without_rows_is_empty(tmp_path: Path) -> None:
-    """It has no bad record, either."""
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"url": pa.array([], pa.string()), "text": pa.array([], pa.string())}), path)
-    assert rows(path) == []
-
-
-def test_a_row_goes_to_a_worker_without_its_batch(tmp_path: Path) -> None:
-    """A pickled row has the values of its page alone."""
-    path = table(tmp_path / "a.parquet", {"url": "https://a.example/", "text": "a", "more": "x" * 10_000})
-    (row,) = read_parquet(str(path), "a.parquet", whole=True)
-    assert isinstance(row, ParquetRow)
-    assert row.origin is not None
-    assert row.origin.batch.schema.names == ["url", "text", "more"]
-    packed = pickle.dumps(row)
-    assert len(packed) < 1000
-    assert pickle.loads(packed).origin is None
 
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

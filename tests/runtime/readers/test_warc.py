@@ -84,17 +84,6 @@ def test_the_bytes_of_kept_records_are_an_archive(archive: Path, tmp_path: Path)
     assert all(record.raw in archive.read_bytes() for record in records)
 
 
-def test_a_truncated_archive_ends_with_a_bad_record(archive: Path, extract_html: Extract) -> None:
-    """Earlier records are read; the truncation is reported with its place."""
-    whole = list(read_warc(archive))
-    archive.write_bytes(archive.read_bytes()[: whole[1].offset + whole[1].size_bytes // 2])
-    first, *rest = read_warc(archive)
-    assert first.raw == whole[0].raw
-    assert rest
-    with pytest.raises(RecordError):
-        [record.page(extract_html) for record in rest]
-
-
 def test_a_file_that_is_not_an_archive_is_one_bad_record(tmp_path: Path, extract_html: Extract) -> None:
     """The problem is named, and reading does not raise."""
     path = tmp_path / "a.warc"
@@ -103,13 +92,6 @@ def test_a_file_that_is_not_an_archive_is_one_bad_record(tmp_path: Path, extract
     assert isinstance(broken, BrokenInput)
     with pytest.raises(RecordError, match="cannot be read here"):
         broken.page(extract_html)
-
-
-def test_an_empty_archive_has_no_records(tmp_path: Path) -> None:
-    """It has no bad record, either."""
-    path = tmp_path / "a.warc.gz"
-    path.write_bytes(b"")
-    assert list(read_warc(path)) == []
 
 
 def response(number: int, body: bytes, http: str = "", **stated: object) -> bytes:

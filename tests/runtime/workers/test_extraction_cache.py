@@ -25,14 +25,6 @@ def test_the_encoding_is_part_of_the_key() -> None:
     assert cache.hits == 0
 
 
-def test_bounded_by_bodies() -> None:
-    """The least recently used body is dropped first."""
-    cache = ExtractionCache(max_bodies=2)
-    for page in ("<p>a</p>", "<p>b</p>", "<p>a</p>", "<p>c</p>", "<p>a</p>", "<p>b</p>"):
-        cache.extract(page)
-    assert (cache.hits, cache.misses, len(cache)) == (2, 4, 2)
-
-
 def test_bounded_by_text() -> None:
     """Texts that exceed the bound together are not all kept; a single longer one is not kept at all."""
     cache = ExtractionCache(max_text_chars=50)
@@ -41,13 +33,6 @@ def test_bounded_by_text() -> None:
     assert len(cache) == 2
     cache.extract(f"<p>{'d' * 51}</p>")
     assert len(cache) == 0
-
-
-def test_switched_off() -> None:
-    """With room for 0 bodies it keeps none and still extracts."""
-    cache = ExtractionCache(max_bodies=0)
-    assert [cache.extract(PAGE) for _ in range(2)] == [extract(PAGE)] * 2
-    assert (cache.hits, len(cache)) == (0, 0)
 
 
 PAGES = [f"<html><body><p>{text}" for text in ("", "a", "b", "码头", "\ud800")]

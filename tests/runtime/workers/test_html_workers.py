@@ -1,19 +1,14 @@
 """Worker processes for HTML: every page comes back, whatever it does to its worker."""
 
 import asyncio
-import itertools
-import multiprocessing
 import os
-import signal
 from collections.abc import Iterator
-from concurrent.futures import wait
 
 import pytest
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Fingerprint
 from dedup_service.runtime.workers.html_workers import Html, HtmlWorkers, prepare_html
-from tests.hangs import HANG_S
 
 BODY = "".join(f"<p>旧码头的第{n}根木桩在检查中被发现受损，市政部门决定在冬天之前完成更换。</p>" for n in range(12))
 
@@ -63,20 +58,6 @@ def test_page_without_text(workers: HtmlWorkers) -> None:
     assert (prepared.reason, prepared.fingerprint.body) == ("empty page", None)
 
 
-@pytest.mark.slow
-def test_worker_killed_from_outside() -> None:
-    """Killed workers are replaced; the pages that they had are prepared."""
-    before = set(multiprocessing.active_children())
-    with HtmlWorkers(2) as workers:
-        workers.submit(page(0)).result()
-        futures = [workers.submit(page(number)) for number in range(40)]
-        for process in set(multiprocessing.active_children()) - before:
-            os.kill(process.pid or 0, signal.SIGKILL)
-        wait(futures)
-        assert [future.result().page.id for future in futures] == [str(number) for number in range(40)]
-        assert all(future.result().reason is None for future in futures)
-
-
 class Killer(Html):
     """A page that ends the process which reads it."""
 
@@ -94,32 +75,6 @@ def test_page_that_kills_its_worker() -> None:
         assert [each.reason is None for each in prepared] == [True, False, True, True]
         assert "died over this page" in (prepared[1].page.problem or "")
         assert workers.submit(page(4)).result().reason is None
-
-
-class EndlessPage(Html):
-    """A page on which a worker computes indefinitely, in code that no signal handler interrupts."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return sum, (itertools.repeat(1),)
-
-
-@pytest.mark.slow
-def test_page_that_takes_too_long() -> None:
-    """It comes back with the reason; the next page is prepared."""
-    with HtmlWorkers(1, timeout_s=1) as workers:
-        long = workers.submit(EndlessPage(html="<p>", url="http://example.com/long"))
-        behind = workers.submit(Html(html=b"", url="http://example.com/empty"))  # takes no time on any machine
-        ended = {"took longer than 1 s", "stood still for more than 2 s, twice"}  # the latter on a busy machine
-        assert str(long.result(HANG_S).reason).removeprefix("extraction failed: ") in ended
-        assert behind.result(HANG_S).reason == "empty page"
-
-
-@pytest.mark.slow
-def test_workers_are_replaced_without_losing_pages() -> None:
-    """Replacing processes after a number of pages loses none in progress."""
-    with HtmlWorkers(1, pages_per_worker=5) as workers:
-        futures = [workers.submit(page(number)) for number in range(17)]
-        assert [future.result().page.id for future in futures] == [str(number) for number in range(17)]
 
 
 @pytest.mark.slow

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple
 from functools import partial
-from multiprocessing import forkserver
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -199,25 +197,6 @@ def test_a_worker_that_is_always_busy_is_replaced(ahead: bool) -> None:
     pool.close()
 
 
-def test_batches_sent_in_one_run_end_separately(tmp_path: Path) -> None:
-    """An item that kills the worker, or cannot be sent to it, affects only its batch."""
-    pool = pool_of(obeyed, 1, chunk=64)
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    busy = pool.submit([partial(Path.read_bytes, gate)])
-    unsent = threading.Lock()
-    batches = [[1], [2, 3], [partial(os.abort)], [4, unsent], [5], [6, partial(os._exit, 1), 7], [8]]
-    futures = [pool.submit(batch) for batch in batches]
-    gate.write_bytes(b"open")
-    assert busy.result(HANG_S) == [b"open"]
-    answers = [None if future.exception(HANG_S) else future.result() for future in futures]
-    assert [answers[at] for at in (0, 1, 3, 4, 6)] == [[1], [2, 3], None, [5], [8]]
-    assert [type(answer) for answer in answers[2] or ()] == [str]
-    assert [type(answer) for answer in answers[5] or ()] == [int, str, int]
-    assert isinstance(futures[3].exception(), TypeError)
-    pool.close()
-
-
 def test_workers_killed_while_they_write() -> None:
     """A pipe with half an answer is discarded with its worker, and the item is retried."""
     before = children()
@@ -243,18 +222,6 @@ def test_workers_killed_while_they_write() -> None:
     answers += [answer for future in futures[40:] for answer in future.result(HANG_S)]
     assert answers == [grown(item) for item in range(1500)]
     assert pool.state().deaths
-    pool.close()
-
-
-def test_fork_server_killed_with_its_workers() -> None:
-    """SIGKILL of every process that we started costs only time."""
-    before = children()
-    pool = pool_of(doubled)
-    pool.submit([1]).result()
-    server = forkserver._forkserver._forkserver_pid
-    assert server is not None
-    kill({server, *(children() - before)})
-    assert pool.submit(range(50)).result(HANG_S) == [2 * item for item in range(50)]
     pool.close()
 
 
@@ -306,16 +273,6 @@ def test_an_item_that_sleeps_indefinitely() -> None:
     for _ in range(2):
         let_time_pass(pool, 1, killed)
     assert future.result(HANG_S) == [1, f"stood still for more than {2 * LONG_S:g} s, twice", 2]
-    pool.close()
-
-
-def test_errors_of_the_work_are_raised_and_do_not_end_the_worker() -> None:
-    """The first error of a batch is raised by its future; the next batch is done."""
-    pool = pool_of(obeyed, 1)
-    wrong, right = pool.submit([1, partial(int, "x"), partial(float, "y")]), pool.submit([2])
-    with pytest.raises(ValueError, match="'x'"):
-        wrong.result(HANG_S)
-    assert right.result(HANG_S) == [2]
     pool.close()
 
 
@@ -382,22 +339,6 @@ def test_unfinished_items_of_a_run_are_answered_together(fatal: int, given_up: l
             assert (answer % 100, answer // 100 in together) == (item, True)
 
 
-def test_an_error_of_the_last_step_is_that_of_the_batch() -> None:
-    """The items that were finished at once do not hide it."""
-    job: Job[int, object] = Job(begun, nothing, LONG_S, finish=partial(finished, fatal=-1, wrong=4))
-    pool = Pool(job, 1, lost=lost, chunk=10)
-    assert isinstance(pool.submit(range(10)).exception(HANG_S), ValueError)
-    pool.close()
-
-
-def test_closing_in_time_kills_workers_that_are_starting() -> None:
-    """A worker that does not get ready delays nothing."""
-    pool = pool_of(doubled, 1, get_ready=partial(time.sleep, 3600))
-    future = pool.submit([1])
-    pool.close(0.0)
-    assert isinstance(future.exception(HANG_S), WorkersError)
-
-
 def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
     """Nobody takes the answers: a command that fails, or is interrupted, ends at once."""
     answers = []
@@ -435,16 +376,6 @@ def test_light_items_alone_start_no_process() -> None:
     assert (state.processes, state.ready, state.waiting, state.deaths) == (2, 2, 0, 0)
 
 
-def test_items_that_are_not_light_are_done_by_processes_in_their_places() -> None:
-    """Each answer is at the place of its item, however both kinds are mixed."""
-    random = Random(7)
-    with closing(pool_of(worker_of, light=LIGHT)) as pool:
-        batches = [[random.randrange(100) for _ in range(random.randrange(40))] for _ in range(30)]
-        futures = [pool.submit(batch) for batch in batches]
-        for batch, future in zip(batches, futures, strict=True):
-            assert [answer == os.getpid() for answer in future.result(HANG_S)] == [item % 2 == 0 for item in batch]
-
-
 def test_an_error_over_light_items_is_that_of_their_batch_alone() -> None:
     """Batches that a thread took together are done one by one then."""
     gate = threading.Event()
@@ -458,13 +389,6 @@ def test_an_error_over_light_items_is_that_of_their_batch_alone() -> None:
         gate.set()
         assert [future.result(HANG_S) for future in (*futures[:2], futures[3])] == [[os.getpid()]] * 3
         assert isinstance(futures[2].exception(HANG_S), ValueError)
-
-
-def test_an_item_that_is_not_light_and_kills_its_process_costs_itself() -> None:
-    """Light items around it are answered."""
-    with closing(pool_of(obeyed, light=LIGHT)) as pool:
-        answers = pool.submit([0, partial(os._exit, 1), 2, 3]).result(HANG_S)
-    assert answers == [os.getpid(), "the worker process died over this page, twice", os.getpid(), 3]
 
 
 def test_a_worker_that_waits_for_its_process_is_busy() -> None:

@@ -9,7 +9,6 @@ import resource
 import sys
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -28,7 +27,6 @@ from dedup_service.runtime.workers.preparation import (
     Preparer,
     prepare_record,
     read_record,
-    submit_ahead,
 )
 from dedup_service.runtime.workers.worker_process import Unfinished
 from tests.hangs import HANG_S
@@ -133,49 +131,6 @@ def test_short_texts_are_prepared_in_threads_and_all_else_in_processes(workers: 
     ]
     pages = [answer.page for answer in workers.submit(lines).result(HANG_S) if isinstance(answer, PreparedPage)]
     assert [page.site_name == str(os.getpid()) for page in pages] == [True] * 4 + [False] * 4
-
-
-class Submissions:
-    """A `submit` that remembers its items; each result is ten times the item, item `fails` raises."""
-
-    def __init__(self, fails: int | None = None) -> None:
-        self.items: list[int] = []
-        self._fails = fails
-
-    def __call__(self, item: int) -> Future[int]:
-        self.items.append(item)
-        future: Future[int] = Future()
-        if item == self._fails:
-            future.set_exception(ValueError(f"item {item}"))
-        else:
-            future.set_result(10 * item)
-        return future
-
-
-@pytest.mark.parametrize("depth", [0, 1, 3, 99])
-def test_so_many_items_are_submitted_ahead(depth: int) -> None:
-    """Each result comes once `depth` further items are submitted, or all; in the order of the items."""
-    submit, results = Submissions(), []
-    for item, result in submit_ahead(submit, range(8), depth):
-        results.append((item, result))
-        assert submit.items == list(range(min(8, item + 1 + depth)))
-    assert results == [(item, 10 * item) for item in range(8)]
-
-
-def test_drain_yields_all_results_before_the_next_item_is_taken() -> None:
-    """After item 2 nothing is in progress."""
-    submit, done = Submissions(), []
-    for item, _ in submit_ahead(submit, range(6), 2, drain=lambda latest: latest == 2):
-        done.append((item, len(submit.items)))
-    assert done == [(0, 3), (1, 3), (2, 3), (3, 6), (4, 6), (5, 6)]
-
-
-def test_the_exception_of_a_future_is_raised_in_its_turn() -> None:
-    """Results before it are yielded."""
-    results = submit_ahead(Submissions(fails=2), range(5), 3)
-    assert [next(results), next(results)] == [(0, 0), (1, 10)]
-    with pytest.raises(ValueError, match="item 2"):
-        next(results)
 
 
 @dataclass(frozen=True)

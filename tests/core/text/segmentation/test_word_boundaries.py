@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from pathlib import Path
 
-import numpy as np
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.text.normalise import fold
-from dedup_service.core.text.page_text import PageText, PageTexts
-from dedup_service.core.text.segmentation import IcuSegmenter, Segmenter, UnicodeSegmenter
+from dedup_service.core.text.segmentation import UnicodeSegmenter
 from dedup_service.core.text.segmentation.word_boundaries import MAX_FLAG_LETTERS, UNSPACED, kinds_of_code_points
 
 TEXTS = sorted((Path(__file__).parents[4] / "tests" / "language_texts").glob("*.toml"))
@@ -140,42 +138,3 @@ def test_hostile_runs_take_time_in_proportion() -> None:
     for run in ("\u0301", "\u200d", "\U0001f1e9", "'\u0301", "1\u0301.", "\U0001f1e9\u0301", "\u30a2\u0301"):
         text = "a" + run * 100_000 + "1"
         assert "".join(cut(text)) == text or "\u30a2" in run
-
-
-@given(st.lists(st.tuples(TEXT, TEXT), max_size=5))
-def test_pages_are_cut_like_single_texts(texts: list[tuple[str, str]]) -> None:
-    """Title and body of each page alone, whatever the other pages are."""
-    assert_pages_are_cut_alone(UnicodeSegmenter(), texts)
-
-
-@given(st.lists(st.tuples(TEXT, TEXT), max_size=5))
-def test_pages_for_icu_come_between_the_others(texts: list[tuple[str, str]]) -> None:
-    """Pages with a script that ICU has a dictionary for are cut one by one, the others together, in their order."""
-    pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
-    clean = [(whole(title), whole(body)) for title, body in texts]
-    assert_pages_are_cut_alone(IcuSegmenter(UnicodeSegmenter()), clean)
-
-
-def whole(text: str) -> str:
-    """Return a text without lone surrogates."""
-    return text.encode("utf-8", "ignore").decode()
-
-
-def assert_pages_are_cut_alone(segmenter: Segmenter, texts: list[tuple[str, str]]) -> None:
-    """Compare the segments of pages with those of their titles and bodies."""
-    pages = PageTexts.of([PageText.of(title, body) for title, body in texts])
-    found = segmenter.segments_of_pages(pages)
-    parts = [part.strings() for part in found.parts()]
-    assert parts == [segmenter.cut(text) for title, body in texts for text in (body, title)]
-    assert found.segments.ends.dtype == np.int64
-    assert found.starts.tolist()[0] == 0
-
-
-def test_tables_follow_the_installed_library() -> None:
-    """All word-break properties that the library knows have a kind; one that is new fails here."""
-    of_points = kinds_of_code_points().of_points
-    characters = "".join(map(chr, range(len(of_points))))
-    others = regex.sub(r"\p{WB=Other}+", "", characters)
-    pictographs = set(regex.findall(r"\p{Extended_Pictographic}", characters))
-    for each in set(others) ^ {chr(code) for code in np.flatnonzero(of_points & (UNSPACED - 1)).tolist()}:
-        assert each in pictographs

@@ -59,29 +59,12 @@ def test_kept_pages_are_unchanged_lines(cli: Cli, pages: Path, tmp_path: Path) -
     assert len(ran.lines) == 5
 
 
-def test_a_last_line_without_a_newline_is_a_page(cli: Cli, tmp_path: Path) -> None:
-    """A file that does not end in a newline loses nothing."""
-    path, kept = tmp_path / "pages.jsonl", tmp_path / "kept.jsonl"
-    path.write_bytes(json.dumps(page(1)).encode())
-    assert len(cli("filter", path, "--kept", kept).lines) == 1
-    assert kept.read_bytes() == path.read_bytes()
-
-
 def test_the_same_command_again_writes_the_same_output(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """With a state, an identical record gets its earlier verdict."""
     outputs = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
     for output in outputs:
         assert cli("filter", pages, "--state", tmp_path / "state", "--output", output).code == 0
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
-
-
-def test_a_state_completes_an_interrupted_run(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """After a run on part of the input, a run on all of it gives the verdicts of a single run."""
-    whole = cli("filter", pages).out
-    part = tmp_path / "part.jsonl"
-    part.write_bytes(b"".join(pages.read_bytes().splitlines(keepends=True)[:3]))
-    cli("filter", part, "--state", tmp_path / "state")
-    assert cli("filter", pages, "--state", tmp_path / "state").out == whole
 
 
 def test_a_run_without_memory_ends_and_another_goes_on(cli: Cli, pages: Path, tmp_path: Path) -> None:
@@ -105,14 +88,6 @@ def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
-    """The default rule matches a slightly edited text; by distance alone with k = 0, nothing does."""
-    text = article(1, 400)
-    path = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 9))])
-    assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "duplicate"]
-    assert [line["verdict"] for line in cli("filter", path, "--profile", "both:0").lines] == ["unique"] * 2
-
-
 def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> None:
     """Reasons quote the rows of a user's file; for an unknown name, the message lists the known ones."""
     text = article(1, 400)
@@ -131,15 +106,6 @@ def test_combined_similarity_is_an_option(cli: Cli, pages: Path) -> None:
     line = cli("filter", with_an_edit(pages), "--space", "wang2019", "--profile", "combined:.9").lines[2]
     assert line["verdict"] == "duplicate"
     assert "combined" in line["reason"]
-
-
-@pytest.mark.slow
-def test_worker_processes_change_nothing(cli: Cli, tmp_path: Path) -> None:
-    """Pages prepared in two processes get the verdicts of one, in the same order."""
-    values = [page(number, article(number % 50)) for number in range(300)] + [b"not JSON"]
-    path = write_lines(tmp_path / "pages.jsonl", values)
-    one, two = cli("filter", path), cli("filter", path, "--processes", 2)
-    assert (one.code, one.out) == (two.code, two.out) == (3, two.out)
 
 
 def test_summary_for_machines_is_one_line_on_stderr(cli: Cli, pages: Path) -> None:
@@ -200,12 +166,6 @@ def test_a_missing_file_is_wrong_usage(cli: Cli, tmp_path: Path) -> None:
     assert "gone.jsonl" in ran.err
 
 
-def test_an_empty_file_gives_nothing(cli: Cli, tmp_path: Path) -> None:
-    """No input is not an error."""
-    ran = cli("filter", write_lines(tmp_path / "pages.jsonl", []))
-    assert (ran.code, ran.out) == (0, "")
-
-
 def test_how_long_the_journal_is_kept_is_of_a_folder(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """`--keep-journal` takes a duration with --state; without a folder it would be ignored, so it is refused."""
     state = tmp_path / "state"
@@ -213,10 +173,3 @@ def test_how_long_the_journal_is_kept_is_of_a_folder(cli: Cli, pages: Path, tmp_
     refused = cli("filter", pages, "--keep-journal", "30d")
     assert refused.code == 2
     assert "--keep-journal is for a state folder" in refused.err
-
-
-def test_pages_expire_with_keep(cli: Cli, tmp_path: Path) -> None:
-    """With one kept page at a time, a copy of the page before the last is unique."""
-    pages = write_lines(tmp_path / "pages.jsonl", [page(0), page(1), page(2, article(1)), page(3, article(0))])
-    verdicts = cli("filter", pages, "--keep", "1", "--quiet").lines
-    assert [verdict["verdict"] for verdict in verdicts] == ["unique", "unique", "duplicate", "unique"]

@@ -1,9 +1,6 @@
 """`twinsieve fingerprint`: one line of JSON for each text."""
 
-import json
 from pathlib import Path
-
-import pytest
 
 from tests.interfaces.cli.running import Cli, article
 
@@ -29,16 +26,6 @@ def test_a_text_without_features_has_no_fingerprint(cli: Cli) -> None:
     (line,) = cli("fingerprint", "…").lines
     assert (line["words"], line["body"]) == (None, None)
     assert line["space"].startswith("twinsieve-")
-
-
-@pytest.mark.parametrize("bits", [64, 128])
-def test_width(cli: Cli, tmp_path: Path, bits: int) -> None:
-    """Fingerprints of 128 bits are printed in full; no other command takes them."""
-    space = tmp_path / "space.toml"
-    space.write_text(f"bits = {bits}")
-    (line,) = cli("fingerprint", "--space", space, article(1)).lines
-    assert 2 ** (bits - 32) < max(line["words"], line["body"]) < 2**bits
-    assert cli("filter", space, "--space", space).code == (3 if bits == 64 else 2)
 
 
 def test_a_file_is_one_text(cli: Cli, tmp_path: Path) -> None:
@@ -70,8 +57,3 @@ def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
     assert cli("fingerprint").code == 2
     assert cli("fingerprint", "--file", tmp_path / "gone").code == 1
     assert "not UTF-8" in cli("fingerprint", "--file", path).err
-
-
-def test_lines_are_standard_json(cli: Cli) -> None:
-    """The standard library parses a line, with fingerprints as integers."""
-    assert isinstance(json.loads(cli("fingerprint", article(2)).out)["words"], int)

@@ -75,38 +75,6 @@ def test_a_signal_ends_a_run_that_waits_for_the_writer_of_a_pipe(name: str, tmp_
 
 
 @pytest.mark.slow
-def test_a_signal_ends_pairs_that_wait_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
-    """Both of its inputs may be pipes."""
-    pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "pages.jsonl"
-    os.mkfifo(pairs)
-    os.mkfifo(pages)
-    with running(pages, pairs, command=[*TWINSIEVE, "pairs"]) as process:
-        write_lines(pairs, [{"a": "p1", "b": "p2"}])
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=HANG_S)
-        assert (process.returncode, out) == (143, b"")
-
-
-@pytest.mark.slow
-def test_a_signal_in_the_middle_of_a_file_finishes_the_batch(tmp_path: Path) -> None:
-    """The output is whole lines, a prefix of the full run, and has as many lines as the state has pages."""
-    path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(6000)])
-    state = tmp_path / "state"
-    with running(path, "--state", state) as process:
-        assert process.stdout is not None
-        first = process.stdout.readline()
-        process.send_signal(signal.SIGTERM)
-        out = process.stdout.read()
-        assert process.wait(timeout=HANG_S) == 143
-    lines = [json.loads(line) for line in (first + out).splitlines()]
-    assert 0 < len(lines) < 6000
-    assert [line["id"] for line in lines] == [f"p{number}" for number in range(len(lines))]
-    info = [sys.executable, "-m", "dedup_service.interfaces.cli", "state", "info", str(state), "--json"]
-    known = json.loads(subprocess.run(info, capture_output=True, check=True).stdout)
-    assert known["sequence"] == len(lines)
-
-
-@pytest.mark.slow
 def test_a_closed_output_pipe_ends_the_run_without_a_traceback(tmp_path: Path) -> None:
     """`twinsieve filter … | head` is not an error."""
     path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(2000)])
