@@ -13,12 +13,6 @@ def options_of(command: Sequence[str]) -> dict[str, str]:
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
-def has_shards() -> bool:
-    """Return whether `serve` has the step `shard`."""
-    [steps] = [option for option in serve_command.params if option.name == "steps"]
-    return "shard" in steps.type.choices
-
-
 def parsed(command: Sequence[str]) -> dict[str, Any]:
     """Return the options of a command that `serve` accepts; UsageError for those that its steps do not use."""
     name, *arguments = command

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dedup_service.runtime.kafka.service import ServiceSettings
-from tests.deploy.commands import has_shards, options_of, parsed
+from tests.deploy.commands import options_of, parsed
 
 COMPOSE = yaml.safe_load((Path(__file__).parents[2] / "deploy" / "compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -59,7 +59,5 @@ def test_every_process_can_be_scaled_and_is_confined(name: str) -> None:
 @pytest.mark.parametrize("name", SERVING)
 def test_commands_are_those_of_serve(name: str) -> None:
     """The command line accepts each command."""
-    if name in {*SHARDS, "resolver"} and not has_shards():
-        pytest.skip("this version of `serve` has no step `shard`")
     chosen = parsed(SERVICES[name]["command"])
     assert chosen["state"] == "/state"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from deploy.helm.build import MissingHelmError, find
-from tests.deploy.commands import has_shards, options_of, parsed
+from tests.deploy.commands import options_of, parsed
 from tests.hangs import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -307,12 +307,10 @@ def test_values_that_cannot_work_are_refused(helm: Path, values: tuple[str, ...]
 @pytest.mark.parametrize("group", ["fingerprint", "shard-1", "resolver"])
 def test_commands_are_those_of_the_command_line(render: Render, group: str) -> None:
     """`serve` accepts the command of each group, with the options that all may have."""
-    if group != "fingerprint" and not has_shards():
-        pytest.skip("this version of `serve` has no step `shard`")
     [container] = pods(render(*ALL))[group]["spec"]["containers"]
     chosen = parsed(container["args"])
     assert (chosen["prefix"], chosen["log_level"]) == ("news.", "debug")
-    assert chosen["scheme"] == ("twinsieve" if group == "shard-1" else "tf")
+    assert chosen["space"] == (None if group == "shard-1" else "tf")
 
 
 def test_the_chart_names_the_version_of_the_code() -> None:

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dedup_service.core.text.normalise import fold
-from dedup_service.interfaces.text_diff import MAX_UNITS, Passage, Piece, passages, sentences, unshared_numbers
+from dedup_service.interfaces.text_diff import MAX_UNITS, Passage, Piece, passages, unshared_numbers
 
 TEXT = st.text(st.sampled_from("ab 1.。！？\n，”中文é"), max_size=60) | st.text(max_size=40)
 
@@ -25,12 +25,6 @@ def alike(pieces: tuple[Piece, ...]) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-@given(TEXT)
-def test_sentences_joined_are_the_text(text: str) -> None:
-    """This holds whatever characters the text has."""
-    assert "".join(sentences(text)) == text
-
-
 @given(TEXT, TEXT)
 def test_pieces_joined_are_the_text(left: str, right: str) -> None:
     """On both sides, nothing is lost or added."""
@@ -47,12 +41,6 @@ def test_equal_pieces_are_on_both_sides(left: str, right: str) -> None:
             assert fold(joined([passage])[0]).strip() == fold(joined([passage])[1]).strip()
         else:
             assert alike(passage.left) == alike(passage.right)
-
-
-@given(TEXT)
-def test_a_text_equals_itself(text: str) -> None:
-    """All passages are equal."""
-    assert all(passage.alike for passage in passages(text, text))
 
 
 def test_only_a_changed_number_is_marked() -> None:

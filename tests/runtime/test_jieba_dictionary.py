@@ -70,12 +70,6 @@ def test_a_damaged_file_is_made_again(fresh: Make, tmp_path: Path, damage: bytes
     assert path.read_bytes() == good
 
 
-def test_without_a_folder_nothing_fails(fresh: Make, tmp_path: Path) -> None:
-    """Where no folder can be written, the arrays are made and not kept."""
-    (tmp_path / "cache").write_text("a file", encoding="utf-8")
-    assert fresh().cut(TEXT)[0] == "近重复网页"
-
-
 def test_without_a_home_nothing_is_kept(fresh: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A user without an entry in the list of users, as in containers, got a traceback of platformdirs."""
     for name in ("TWINSIEVE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):

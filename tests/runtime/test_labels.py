@@ -71,12 +71,6 @@ def test_a_file_that_holds_something_else_is_refused_and_left_alone(tmp_path: Pa
     assert path.read_bytes() == line
 
 
-def test_a_file_that_cannot_be_created_is_named(tmp_path: Path) -> None:
-    """The error comes before any page is read."""
-    with pytest.raises(ConfigurationError, match=r"cannot write .*nowhere"):
-        LabelFile(tmp_path / "nowhere" / "labels")
-
-
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     """Two people use two files."""
     context = multiprocessing.get_context("spawn")

@@ -8,7 +8,6 @@ from dedup_service.runtime.memory_limit import (
     CHECK_EVERY,
     MemoryLimitError,
     ProcessMemoryLimit,
-    format_size,
     parse_size,
     process_memory,
 )
@@ -32,16 +31,6 @@ class Memory:
 def step(limit: ProcessMemoryLimit, kept: int, keep: Keep) -> Keep | None:
     """What the limit asks for when as many pages were decided as it waits for."""
     return limit.step(CHECK_EVERY, kept, keep, lambda: LIMIT)
-
-
-def test_memory_is_read_once_in_a_thousand_pages() -> None:
-    """So single pages cost nothing."""
-    memory = Memory(used=0)
-    limit = ProcessMemoryLimit(LIMIT, memory)
-    before = memory.reads
-    for _ in range(10 * CHECK_EVERY):
-        assert limit.step(1, 5, KEEP_ALL, lambda: 0) is None
-    assert 9 <= memory.reads - before <= 11
 
 
 def test_a_state_that_keeps_all_pages_is_refused() -> None:
@@ -94,18 +83,6 @@ def test_the_bound_is_lowered_only_as_long_as_memory_grows() -> None:
     assert step(limit, 98_000, lower) is None
 
 
-def test_a_bound_of_an_earlier_run_is_not_lowered_at_its_start() -> None:
-    """A process that begins above the limit, with the bound that it had set, waits for memory to grow."""
-    assert step(ProcessMemoryLimit(LIMIT, Memory()), 70_000, Keep.parse("90d,70000")) is None
-
-
-@pytest.mark.parametrize("size", [0, -5])
-def test_a_limit_below_one_byte_is_no_limit(size: int) -> None:
-    """It is a mistake of the caller, and no state that is too large."""
-    with pytest.raises(ConfigurationError, match=f"1 byte or more, got {size}"):
-        ProcessMemoryLimit(size)
-
-
 def test_a_limit_that_the_program_alone_exceeds_is_refused() -> None:
     """Not a single page would be kept otherwise."""
     for used, held in ((2 * LIMIT, LIMIT // 2), (LIMIT + 1, LIMIT // 20)):
@@ -133,11 +110,6 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
     """With or without a B."""
     assert parse_size(text) == size
-
-
-def test_sizes_for_people() -> None:
-    """In the largest unit that fits."""
-    assert [format_size(size) for size in (1, 1 << 10, 3 << 40)] == ["1 bytes", "1.00 KiB", "3.00 TiB"]
 
 
 def test_memory_of_this_process_grows_with_what_it_holds() -> None:

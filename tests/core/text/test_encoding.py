@@ -102,12 +102,6 @@ def test_labels_that_name_no_encoding(label: str) -> None:
     assert decode_html(ZH.encode("gbk"), label).text == ZH
 
 
-@given(text=st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\ufeff"), max_size=200))
-def test_utf8_round_trip(text: str) -> None:
-    """Text that is encoded and declared as UTF-8 is decoded to the same text."""
-    assert decode_html(text.encode(), "utf-8").text == text
-
-
 @given(
     data=st.binary(max_size=300)
     | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))

@@ -48,15 +48,6 @@ def test_bad_lines_are_counted_and_not_kept(cli: Cli, tmp_path: Path) -> None:
     assert kept.read_bytes().count(b"\n") == 1
 
 
-def test_blank_lines_and_a_byte_order_mark_are_ignored(cli: Cli, tmp_path: Path) -> None:
-    """Editors write them; line numbers still count every line."""
-    path = tmp_path / "pages.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(page(1)).encode() + b"\r\n\r\n  \n" + b"hello\n")
-    ran = cli("filter", path, "--quiet")
-    assert [verdict["id"] for verdict in ran.lines] == ["p1"]
-    assert "line 4: " in ran.err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["text", "html"])
 def test_a_page_of_50_mb_is_kept_undecided(cli: Cli, tmp_path: Path, key: str) -> None:

@@ -55,11 +55,6 @@ def test_metrics_are_in_the_text_format(server: HttpServer) -> None:
     assert "process_resident_memory_bytes" in body
 
 
-def test_other_paths_are_not_found(server: HttpServer) -> None:
-    """Without a dashboard nothing else is served."""
-    assert get(server, "/")[0] == 404
-
-
 def test_a_port_that_is_taken_is_refused(server: HttpServer) -> None:
     """The service does not start, and says which option to change."""
     with pytest.raises(ConfigurationError, match="--http"):

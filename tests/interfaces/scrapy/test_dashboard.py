@@ -2,13 +2,11 @@
 
 import json
 import logging
-import sys
 import urllib.request
 
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.http.access_guard import ENV_VARIABLE
 from tests.hangs import HANG_S
 from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, RunningMiddleware, page
 
@@ -35,23 +33,7 @@ def test_a_crawl_shows_what_it_finds(caplog: pytest.LogCaptureFixture) -> None:
         urllib.request.urlopen(f"http://{address[0]}/api/stats", timeout=HANG_S)
 
 
-def test_another_address_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one, the crawl does not start."""
-    monkeypatch.delenv(ENV_VARIABLE, raising=False)
-    with pytest.raises(ConfigurationError, match="TWINSIEVE_DASHBOARD_TOKEN"):
-        RunningMiddleware(TWINSIEVE_DASHBOARD="0.0.0.0:0")
-
-
 def test_a_crawl_that_publishes_has_no_verdicts_to_show() -> None:
     """The message says where the verdicts are shown instead."""
     with pytest.raises(ConfigurationError, match="twinsieve serve"):
         RunningMiddleware(TWINSIEVE_DASHBOARD="0", TWINSIEVE_KAFKA_BOOTSTRAP="a:9092")
-
-
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The crawl fails before anything is fetched."""
-    for name in [name for name in sys.modules if name.startswith(("dedup_service.interfaces.http", "uvicorn"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'twinsieve\[dashboard\]'"):
-        RunningMiddleware(TWINSIEVE_DASHBOARD="0")

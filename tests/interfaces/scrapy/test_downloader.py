@@ -151,17 +151,6 @@ def test_drop_removes_the_response_of_a_duplicate() -> None:
         running.close()
 
 
-def test_pass_leaves_the_response_unchanged() -> None:
-    """The verdict is in the meta, but no flag is set."""
-    running = RunningMiddleware(TWINSIEVE_ACTION="pass")
-    try:
-        running.give(page("ferry", FERRY))
-        copy = running.give(page("again", FERRY_AGAIN))
-        assert (copy.flags, copy.meta["twinsieve"]["verdict"]) == ([], "duplicate")
-    finally:
-        running.close()
-
-
 def test_a_state_that_fails_keeps_the_page_and_closes_the_crawl(tmp_path: Path) -> None:
     """The pages pass, and the crawl is closed because it would keep every copy."""
     running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
@@ -249,20 +238,5 @@ def test_an_error_of_a_late_verdict_is_logged_and_closes_the_crawl(tmp_path: Pat
         running.judge_late_pages()
         assert (running.stat("late_count"), running.stat("error_count/state"), running.decided) == (1, 1, [])
         assert running.crawler.engine.reasons == ["twinsieve_state_failed"]
-    finally:
-        running.close()
-
-
-def test_a_verdict_in_time_is_as_without_a_deadline() -> None:
-    """A deadline that no page reaches changes no response, and a late mark does not travel with copied meta."""
-    running = RunningMiddleware(TWINSIEVE_DEADLINE_S=60, TWINSIEVE_ACTION="drop")
-    try:
-        response = running.give(
-            page("ferry", FERRY), Request("https://example.org/ferry", meta={"twinsieve_late": True})
-        )
-        assert (response.flags, "twinsieve_late" in response.meta) == (["twinsieve-unique"], False)
-        with pytest.raises(IgnoreRequest):
-            running.give(page("again", FERRY_AGAIN))
-        assert (running.stat("late_count"), running.late) == (None, [False, False])
     finally:
         running.close()

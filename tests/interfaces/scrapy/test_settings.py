@@ -37,12 +37,6 @@ def test_strings_from_a_command_line_equal_values() -> None:
     assert from_strings.processes == 3
 
 
-def test_a_limit_on_memory_is_a_size() -> None:
-    """As text, or as a number of bytes."""
-    assert read().max_memory_bytes is None
-    assert read(TWINSIEVE_MAX_MEMORY="8G") == read(TWINSIEVE_MAX_MEMORY=8 << 30)
-
-
 def test_a_profile_takes_the_values_of_the_option() -> None:
     """Names, names with a radius, and a weight."""
     assert read(TWINSIEVE_PROFILE="words").rule == rule_for("words")
@@ -132,11 +126,6 @@ def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
         read(**BOOTSTRAP, **{f"TWINSIEVE_{name}": "1"})
 
 
-def test_a_job_may_publish(tmp_path: Path) -> None:
-    """JOBDIR is Scrapy's own, and not a setting for verdicts."""
-    assert read(**BOOTSTRAP, JOBDIR=str(tmp_path)).kafka is not None
-
-
 @pytest.mark.parametrize("name", ["PREFIX", "PROPERTIES", "BUFFER_BYTES", "BUFFER_PAGES", "CLOSE_TIMEOUT_S"])
 def test_a_setting_for_publishing_needs_a_broker(name: str) -> None:
     """Otherwise a crawl would silently publish nothing."""
@@ -161,12 +150,6 @@ def test_an_invalid_publishing_setting_is_refused(name: str, value: object, mess
         read(**{**BOOTSTRAP, f"TWINSIEVE_KAFKA_{name}": value})
 
 
-def test_a_wrong_profile_names_its_setting() -> None:
-    """The reason follows."""
-    with pytest.raises(ConfigurationError, match=r"^TWINSIEVE_PROFILE=nobody: "):
-        read(TWINSIEVE_PROFILE="nobody")
-
-
 @pytest.mark.parametrize("value", [1000, "1000", "1000, 90d", ["90d", 1000], ("90d", "1000"), Keep.parse("1000,90d")])
 def test_bounds_of_expiry(value: object) -> None:
     """A number, text, both bounds in a list, or a `Keep`; without the setting those of the state stay."""
@@ -182,12 +165,3 @@ def test_bases_in_any_form(value: Any) -> None:
     """A list of folders and addresses, or text with commas; without the setting there are none."""
     assert read(TWINSIEVE_BASES=value).bases == ("a", "s3://b/c")
     assert read().bases == ()
-
-
-def test_days_of_the_journal_need_a_folder() -> None:
-    """Without one nothing is kept for days, so the setting would be ignored."""
-    assert read(TWINSIEVE_JOURNAL_DAYS="0.5", TWINSIEVE_STATE="state").journal_days == 0.5
-    with pytest.raises(ConfigurationError, match="no effect without a state folder"):
-        read(TWINSIEVE_JOURNAL_DAYS=7)
-    with pytest.raises(ConfigurationError, match="TWINSIEVE_JOURNAL_DAYS must be a number of days above 0"):
-        read(TWINSIEVE_JOURNAL_DAYS=0, TWINSIEVE_STATE="state")

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
-from dedup_service.runtime.explain import Explainer, UnknownPageError
+from dedup_service.runtime.explain import Explainer
 from dedup_service.runtime.explain.journal_pages import JournalPages, live_pages, state_pages
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from tests.interfaces.cli.running import article
@@ -72,14 +70,6 @@ def test_a_page_of_repeated_letters_was_not_judged(dedup: NearDuplicateFilter) -
     assert not any(channel.indexed for channel in found.neighbours[0].view.channels)
 
 
-def test_any_two_pages_can_be_compared(dedup: NearDuplicateFilter) -> None:
-    """Instead of the page that the verdict names."""
-    found = explainer(live_pages(dedup)).explain(2, compare_with="https://a.example/3")
-    assert found.match is not None
-    assert found.match.other.sequence == 3
-    assert not found.match.view.matches
-
-
 def test_texts_are_kept_in_a_folder(dedup: NearDuplicateFilter) -> None:
     """A filter in memory keeps none: a note says so, and no features are compared."""
     found = explainer(live_pages(dedup)).explain(2)
@@ -92,17 +82,6 @@ def test_texts_are_kept_in_a_folder(dedup: NearDuplicateFilter) -> None:
         assert found.match.features is not None
         assert "2024" in {feature.word for feature in found.match.features.one}
         assert found.notes == ()
-
-
-def test_a_supplied_text_is_used(dedup: NearDuplicateFilter) -> None:
-    """If it is not the text that was judged, a note says so."""
-    given = {1: page(1, TEXT), 2: page(2, "Something else.")}
-    found = Explainer(live_pages(dedup), build_fingerprinter, lambda known: given.get(known.sequence)).explain(2)
-    assert found.match is not None
-    assert (found.text, found.match.text) == ("Something else.", TEXT)
-    assert [note for note in found.notes if "not the one that was judged" in note] == [
-        "the text given for https://a.example/2 is not the one that was judged"
-    ]
 
 
 def test_features_are_not_weighed_in_another_space(dedup: NearDuplicateFilter) -> None:
@@ -130,31 +109,6 @@ def test_the_latest_visit_is_explained(dedup: NearDuplicateFilter) -> None:
     assert (again.match.other.sequence, again.match.kept, again.kept) == (3, False, True)
 
 
-def test_unknown_pages(dedup: NearDuplicateFilter) -> None:
-    """A page may be unknown by address, by sequence, or as the other page."""
-    asked = explainer(live_pages(dedup))
-    for reference in ("https://a.example/99", 99, 0, "no address"):
-        with pytest.raises(UnknownPageError, match="not in the log"):
-            asked.explain(reference)
-    with pytest.raises(UnknownPageError, match="99"):
-        asked.explain(2, compare_with=99)
-
-
-def test_corrections_are_shown(dedup: NearDuplicateFilter) -> None:
-    """Corrections in force that name the page are shown; the verdict does not change."""
-    dedup.correct(
-        CorrectionRecord("https://a.example/2", "https://a.example/1", False, "two"), author="me", timestamp=1.0
-    )
-    found = explainer(live_pages(dedup)).explain(2)
-    assert [(correction.record.reason, correction.by) for correction in found.corrections] == [("two", "me")]
-    assert found.match is not None
-    assert (found.match.view.override, found.match.view.matches) == (False, True)
-    assert explainer(live_pages(dedup)).explain(3).corrections == ()
-    dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", True, "one"))
-    dedup.check(page(2, article(5)))
-    assert explainer(live_pages(dedup)).explain("p2").decided_by == "person"
-
-
 def test_a_folder_is_read_while_it_is_written(tmp_path: Path) -> None:
     """The answers are the same; the rule is the one that decided the page, not the one in force."""
     folder = tmp_path / "state"
@@ -170,9 +124,3 @@ def test_a_folder_is_read_while_it_is_written(tmp_path: Path) -> None:
     assert (old.in_force.since, old.in_force.changed, new.in_force.changed) == (0, True, False)
     assert old.in_force.rule == PROFILES["balanced"]
     assert any("another rule is in force now" in note for note in old.notes)
-
-
-def test_a_folder_without_a_state_is_reported(tmp_path: Path) -> None:
-    """The error is a StateError."""
-    with pytest.raises(StateError, match="holds no twinsieve state"), state_pages(tmp_path):
-        pass

@@ -1,9 +1,5 @@
 """The cache of extractions: the same results, computed once, within bounds."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from dedup_service.core.extraction import extract
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 
 PAGE = "<html><head><title>码头</title></head><body><p>旧码头将在冬天之前重建，渔民暂用浮动栈桥。</p></body></html>"
@@ -33,13 +29,3 @@ def test_bounded_by_text() -> None:
     assert len(cache) == 2
     cache.extract(f"<p>{'d' * 51}</p>")
     assert len(cache) == 0
-
-
-PAGES = [f"<html><body><p>{text}" for text in ("", "a", "b", "码头", "\ud800")]
-
-
-@given(asked=st.lists(st.sampled_from(PAGES), max_size=12))
-def test_results_equal_those_of_extraction(asked: list[str]) -> None:
-    """This holds whatever was extracted before."""
-    cache = ExtractionCache(max_bodies=2)
-    assert [cache.extract(page) for page in asked] == [extract(page) for page in asked]

@@ -1,21 +1,15 @@
 """Compiled word boundaries, against those of the `regex` library."""
 
 import re
-import tomllib
 from collections.abc import Iterator
 from itertools import pairwise, product
-from pathlib import Path
 
-import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.normalise import fold
 from dedup_service.core.text.segmentation import UnicodeSegmenter
 from dedup_service.core.text.segmentation.word_boundaries import MAX_FLAG_LETTERS, UNSPACED, kinds_of_code_points
-
-TEXTS = sorted((Path(__file__).parents[4] / "tests" / "language_texts").glob("*.toml"))
 
 BOUNDARY = regex.compile(r"(?w)\b")
 FLAGS = re.compile(f"([\U0001f1e6-\U0001f1ff]{{{MAX_FLAG_LETTERS},}})")
@@ -91,27 +85,6 @@ def test_every_code_point_has_the_kind_that_the_library_knows() -> None:
             for each in map(chr, range(start, start + (1 << 14)))
             if each == chr(start) or start < 0x20000 or of_points[ord(each)] & (UNSPACED - 1)
         )
-        assert cut(text) == expected(text)
-
-
-@pytest.mark.parametrize("alphabet", ["english", "straßeöü", RUSSIAN, KOREAN, ARABIC, HINDI, "\u05d0\u05d1\u05b0"])
-@given(data=st.data())
-def test_long_texts_are_cut_as_the_library_does(alphabet: str, data: st.DataObject) -> None:
-    """Words of a language with spaces, digits, marks and emoji, some 3,000 characters."""
-    words = st.text(st.sampled_from(alphabet), min_size=1, max_size=9) | st.text(st.sampled_from(SPECIAL), max_size=4)
-    few = data.draw(st.lists(words, min_size=1, max_size=20))
-    joints = data.draw(
-        st.lists(st.sampled_from([" ", "", "'", "\u2019", ".", ", ", "\n", "_"]), min_size=1, max_size=7)
-    )
-    text = "".join(few[at % len(few)] + joints[at % len(joints)] for at in range(600))
-    assert cut(text) == expected(text)
-
-
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
-def test_real_sentences_are_cut_as_the_library_does(path: Path) -> None:
-    """The sentences of the language benchmark, as written and folded."""
-    lines = list(strings_of(tomllib.loads(path.read_text(encoding="utf-8"))))
-    for text in ("\n".join(lines), fold("\n".join(lines)), *lines):
         assert cut(text) == expected(text)
 
 

@@ -94,17 +94,6 @@ def test_kept_pages_have_the_share_of_their_main_text(cli: Cli, tmp_path: Path, 
     assert len(set(shares)) > 1
 
 
-def test_a_table_without_the_columns_is_wrong_usage(cli: Cli, tmp_path: Path) -> None:
-    """Its columns are named; among several inputs it costs its own pages only."""
-    pq.write_table(pa.table({"address": ["https://a.example/"], "content": ["a text"]}), tmp_path / "a.parquet")
-    ran = cli("filter", tmp_path / "a.parquet")
-    assert (ran.code, ran.out) == (2, "")
-    assert "has no column 'url', it has address, content" in ran.err
-    lines = write_lines(tmp_path / "pages.jsonl", PAGES)
-    ran = cli("filter", tmp_path / "a.parquet", lines)
-    assert (ran.code, len(ran.lines)) == (3, len(PAGES))
-
-
 def test_rows_go_to_no_file_of_another_name(cli: Cli, tmp_path: Path) -> None:
     """A name says what is written; the error says which names there are."""
     ran = cli("filter", table(tmp_path / "a.parquet", PAGES), "--kept", tmp_path / "kept")

@@ -1,7 +1,6 @@
 """`twinsieve groups` on a real state folder."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -138,15 +137,3 @@ def test_wrong_usage(cli: Cli, state: Path, arguments: list[str], shown: str) ->
     ran = cli("groups", *(argument.replace("{state}", str(state)) for argument in arguments))
     assert ran.code == 2
     assert shown in ran.err
-
-
-def test_a_retracted_page_is_not_named(cli: Cli, state: Path, tmp_path: Path) -> None:
-    """A group of which nothing is left is counted, and listed if it is asked for."""
-    state = Path(shutil.copytree(state, tmp_path / "state"))
-    assert cli("retract", "p2", "--state", state, "--keep-record").code == 0
-    ran = cli("groups", "--state", state)
-    assert [group["group"] for group in ran.lines] == [1]
-    assert json.loads(ran.err)["left_out"] == 1
-    gone = cli("groups", "--state", state, "--min-size", 0).lines[1]
-    assert (gone["canonical"], gone["size"]) == (None, 0)
-    assert (gone["members"][0]["url"], gone["members"][0]["removed"]) == ("[erased]", "retraction")

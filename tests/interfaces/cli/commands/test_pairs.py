@@ -37,13 +37,6 @@ def test_the_verdict_is_on_b_after_a(cli: Cli, pages: Path, tmp_path: Path, a: s
     assert (line["a"], line["b"], line["verdict"]) == (a, b, verdict)
 
 
-def test_pairs_are_independent(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """Every pair meets an empty index, also if a page occurs in several pairs."""
-    pairs = [{"a": "p1", "b": "p3"}, {"a": "p2", "b": "p3"}, {"a": "p1", "b": "later"}, {"a": "p3", "b": "p2"}] * 2
-    lines = cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", pairs)).lines
-    assert [line["verdict"] for line in lines] == ["duplicate", "unique", "updated", "unique"] * 2
-
-
 def test_distances_and_score_are_given_for_every_verdict(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """Unrelated pages have distances too, and a lower score; a page without text has neither."""
     pairs = [{"a": "p1", "b": "p3"}, {"a": "p1", "b": "p2"}, {"a": "p1", "b": "p4"}]
@@ -63,10 +56,3 @@ def test_pairs_of_unknown_pages_are_reported_and_counted(cli: Cli, pages: Path, 
     assert ran.code == 3
     assert [line["b"] for line in ran.lines] == ["p2"]
     assert "line 1: PAGES has no page with id 'p9'" in ran.err
-
-
-def test_output_to_a_file(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """With --output, nothing goes to standard output."""
-    pairs, output = write_lines(tmp_path / "pairs.jsonl", [{"a": "p1", "b": "p2"}]), tmp_path / "out"
-    assert cli("pairs", pages, pairs, "--output", output).out == ""
-    assert output.read_text().startswith('{"a":"p1","b":"p2","verdict":"unique",')

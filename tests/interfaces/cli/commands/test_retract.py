@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.cli.running import Cli, article, page, write_lines
+from tests.interfaces.cli.running import Cli, page, write_lines
 
 
 @pytest.fixture(autouse=True)
@@ -19,15 +19,6 @@ def state(cli: Cli, tmp_path: Path) -> Path:
     pages = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(3)])
     assert cli("filter", pages, "--state", tmp_path / "state", "--quiet").code == 0
     return tmp_path / "state"
-
-
-def test_a_retracted_page_leaves_the_index(cli: Cli, state: Path, tmp_path: Path) -> None:
-    """Any form of its URL names it; later copies are unique."""
-    ran = cli("retract", "https://NEWS.example/1?utm_source=x", "--state", state, "--reason", "taken down")
-    assert (ran.code, ran.out) == (0, "sequence 4: retraction of https://news.example/1, kept at sequence 2\n")
-    copy = write_lines(tmp_path / "copy.jsonl", [page(9, article(1)), page(10, article(2))])
-    verdicts = cli("filter", copy, "--state", state, "--quiet").lines
-    assert [verdict["verdict"] for verdict in verdicts] == ["unique", "duplicate"]
 
 
 def test_pages_are_named_by_id_or_on_standard_input(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,14 +116,6 @@ def test_a_correction_applies_to_the_next_run(cli: Cli, state: Path, tmp_path: P
     assert [verdict["verdict"] for verdict in verdicts] == ["duplicate", "unique"]
 
 
-def test_a_correction_of_an_unknown_page(cli: Cli, state: Path) -> None:
-    """The command ends with code 3; the message names the page, and nothing is recorded."""
-    ran = cli("correct", "https://news.example/1", "--duplicate-of", "https://news.example/99", "--state", state)
-    assert ran.code == 3
-    assert "https://news.example/99" in ran.err
-    assert cli("corrections", "--state", state).out == ""
-
-
 def test_pairs_without_texts_are_not_exported_with_pages(cli: Cli, state: Path, tmp_path: Path) -> None:
     """With --pages they are left out and counted; without, they are exported."""
     correct = ("correct", "https://news.example/1", "--not-duplicate-of", "https://news.example/0", "--state", state)

@@ -9,7 +9,7 @@ import pytest
 
 from dedup_service.interfaces.cli.support import logs
 from dedup_service.interfaces.cli.support.logs import QUIET, QuietClient, ServiceLog, configure_logging
-from dedup_service.runtime.events import BatchEvent, ProblemEvent, RestoreEvent
+from dedup_service.runtime.events import BatchEvent, ProblemEvent
 
 
 @pytest.fixture
@@ -107,18 +107,6 @@ def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) ->
         "lag": 7,
     }
     assert (last["batches"], last["records"], last["sequence"], last["entries"]) == (1, 5, 99, 42)
-
-
-def test_a_restore_logs_its_progress(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """It has a line every five seconds, and one at its end."""
-    written, clock = logging_to("info", "json"), Clock()
-    log = ServiceLog(clock=clock)
-    for number in range(100):
-        clock.now = number / 10
-        log.restore(RestoreEvent(number, 100, clock.now))
-    log.restore(RestoreEvent(100, 100, 10.0, done=True))
-    lines = [json.loads(line) for line in written.getvalue().splitlines()]
-    assert [(line["event"], line["messages"]) for line in lines] == [("restoring", 50), ("restored", 100)]
 
 
 def test_a_repeated_client_warning_is_logged_once_a_minute() -> None:
