@@ -13,7 +13,6 @@ from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.matching import score_of
 from dedup_service.core.decision.overrides import Overrides
-from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import Combined, pack
 from dedup_service.core.log_records import CorrectionRecord
@@ -114,39 +113,6 @@ def test_the_nearest_match_is_named_and_the_earlier_of_equals() -> None:
     tie.add(prepared("left", body=0))
     tie.add(prepared("right", body=0xFF))
     assert tie.add(prepared("between", body=0xF)).duplicate_of == "left"
-
-
-def test_a_known_url_with_the_same_body_is_unchanged() -> None:
-    """The same URL and body again is `unchanged` and names the earlier visit."""
-    log = Log()
-    log.add(prepared("u", text=1))
-    verdict = log.add(prepared("u", text=1))
-    assert (verdict.kind, verdict.duplicate_of, verdict.score) == (VerdictKind.UNCHANGED, "u", 1.0)
-
-
-def test_an_updated_page_replaces_its_entry() -> None:
-    """After an update, copies of the new text are duplicates, copies of the old one are not."""
-    log = Log()
-    log.add(prepared("u", words=0, body=0, text=1))
-    new = (1 << 64) - 1
-    assert log.add(prepared("u", words=new, body=new, text=2)).kind is VerdictKind.UPDATED
-    assert log.add(prepared("copy of new", words=new, body=new)).kind is VerdictKind.DUPLICATE
-    assert log.add(prepared("copy of old", words=0, body=0)).kind is VerdictKind.UNIQUE
-
-
-def test_a_page_never_matches_itself() -> None:
-    """A visit that is near the earlier one is `updated`, not a duplicate of itself."""
-    log = Log()
-    log.add(prepared("u", body=0, text=1))
-    assert log.add(prepared("u", body=1, text=2)).kind is VerdictKind.UPDATED
-
-
-def test_a_duplicate_fetched_again_is_a_duplicate_again() -> None:
-    """A URL that was never kept stays unknown: its next visit is not `unchanged`."""
-    log = Log()
-    log.add(prepared("original"))
-    assert log.add(prepared("copy", text=5)).kind is VerdictKind.DUPLICATE
-    assert log.add(prepared("copy", text=5)).kind is VerdictKind.DUPLICATE
 
 
 def test_a_duplicate_is_never_compared_with() -> None:
@@ -309,25 +275,6 @@ def test_a_longer_text_matches_with_the_same_additions() -> None:
     for number, other in enumerate([f"{text}完", f"{text}！完了", text.replace("许多", "不少")]):
         verdict = log.add(article(f"copy {number}", other))
         assert (verdict.kind, verdict.duplicate_of) == (VerdictKind.DUPLICATE, "judged"), other
-
-
-def test_a_failed_visit_does_not_replace_a_known_page() -> None:
-    """A visit without text is `undecided`, and the entry of the URL stays."""
-    log = Log()
-    log.add(prepared("u", text=1))
-    empty = PreparedPage(Page(url="u", canonical_url="u", id="u"), Fingerprint(), None, reason="no text")
-    assert log.add(empty).kind is VerdictKind.UNDECIDED
-    assert log.add(prepared("u", text=1)).kind is VerdictKind.UNCHANGED
-
-
-def test_after_a_retraction_a_copy_is_unique_again() -> None:
-    """A retracted page is removed from the index; a second retraction is an error."""
-    log = Log()
-    sequence = log.add(prepared("u")).sequence
-    log.decider.retract(sequence)
-    assert log.add(prepared("copy")).kind is VerdictKind.UNIQUE
-    with pytest.raises(StateError, match="page 1 has no entry"):
-        log.decider.retract(sequence)
 
 
 def test_combined_similarity_lets_shared_keywords_reach_further() -> None:

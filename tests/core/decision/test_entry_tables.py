@@ -3,7 +3,6 @@
 import random
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,12 +143,3 @@ def test_an_index_is_built_from_the_store_when_a_rule_first_needs_it() -> None:
     tables.probe_for(rule_for(k=7), store)
     assert tables.indexes["words"] is not words
     assert len(tables.indexes["words"]) == 25
-
-
-@pytest.mark.parametrize("name", ["urls", "texts", "bodies"])
-def test_sizes_name_every_table(name: str) -> None:
-    """Each table reports its bytes."""
-    tables = EntryTables(LAYOUT)
-    tables.probe_for(rule_for())
-    assert set(tables.sizes()) == {"cells", "sieves", "blocks_words", "urls", "texts", "bodies"}
-    assert tables.sizes()[name] > 0

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.decision import host_text as module
 from dedup_service.core.decision.host_text import (
     MAX_SETS,
-    PROTECTED,
     REGIONS,
     TITLES,
     WAYS,
@@ -20,7 +18,7 @@ from dedup_service.core.decision.host_text import (
     title_hash,
 )
 from dedup_service.core.errors import StateError
-from dedup_service.core.splitmix import GAMMA, splitmix64
+from dedup_service.core.splitmix import splitmix64
 
 Sentences = npt.NDArray[np.uint32]
 Follow = tuple[int, int | None, list[int]]
@@ -55,50 +53,6 @@ def learned(titles: int, host: int = HOST, frame: Sentences | None = None) -> Ho
     return host_text
 
 
-class PlainTable:
-    """The table of one region in plain Python: sets of (key, tags of titles), most recent first."""
-
-    def __init__(self, max_sets: int) -> None:
-        self.sets: list[list[tuple[int, list[int]]]] = [[] for _ in range(16)]
-        self.max_sets = max_sets
-
-    def follow(self, host: int, title: int, sentence: int) -> None:
-        """Add a title to a sentence."""
-        slots, key = self._find(host, sentence)
-        titles = dict(slots).get(key, [])
-        slots[:] = [slot for slot in slots if slot[0] != key]
-        if len(slots) == WAYS:
-            several = [slot for slot in slots if len(slot[1]) > 1]
-            singles = [slot for slot in slots if len(slot[1]) == 1]
-            slots.remove((several if len(several) > PROTECTED else singles)[-1])
-        tag = splitmix64_of(title) & 0xFFFF or 1
-        slots.insert(0, (key, titles if tag in titles else [*titles, tag]))
-
-    def grow(self) -> None:
-        """Double the sets while they are half full."""
-        while sum(map(len, self.sets)) * 2 > len(self.sets) * WAYS and len(self.sets) < self.max_sets:
-            count = 2 * len(self.sets)
-            grown: list[list[tuple[int, list[int]]]] = [[] for _ in range(count)]
-            for slots in self.sets:
-                for slot in slots:
-                    grown[slot[0] % count].append(slot)
-            self.sets = grown
-
-    def common(self, host: int, sentence: int) -> bool:
-        """Whether a sentence has come under TITLES titles."""
-        slots, key = self._find(host, sentence)
-        return len(dict(slots).get(key, [])) >= TITLES
-
-    def _find(self, host: int, sentence: int) -> tuple[list[tuple[int, list[int]]], int]:
-        key = splitmix64_of(splitmix64_of(host) + int(GAMMA) * (sentence >> 6))
-        return self.sets[key % len(self.sets)], key
-
-
-def splitmix64_of(value: int) -> int:
-    """The finaliser alone, of a value taken modulo 2**64."""
-    return splitmix64((value - int(GAMMA)) % (1 << 64))
-
-
 @given(FOLLOWS)
 def test_a_sentence_is_common_from_five_titles_on_one_host(follows: list[Follow]) -> None:
     """While all sentences fit, the answers are those of an exact count of titles."""
@@ -111,26 +65,6 @@ def test_a_sentence_is_common_from_five_titles_on_one_host(follows: list[Follow]
         if title is not None:
             for number in numbers:
                 titles[host, number].add(title)
-
-
-@settings(max_examples=10)
-@given(st.integers(0, 2**32), st.sampled_from([16, 64]))
-def test_kernels_do_what_plain_python_does(seed: int, max_sets: int) -> None:
-    """Growth, order and replacement are the same, also in a table that is full."""
-    rng = np.random.default_rng(seed)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MAX_SETS", max_sets)
-        host_text, plain = HostText(), PlainTable(max_sets)
-        every = values(range(3 * 16 * WAYS))
-        for _ in range(60):
-            title, sentences = int(rng.integers(30)), rng.choice(every, 40, replace=False)
-            host_text.follow(HOST, title, sentences)
-            for sentence in sentences.tolist():
-                plain.follow(HOST, title, sentence)
-            plain.grow()
-            expected = [plain.common(HOST, sentence) for sentence in every.tolist()]
-            assert host_text.common(HOST, every).tolist() == expected
-        assert len(host_text) == sum(map(len, plain.sets))
 
 
 @settings(max_examples=30)
@@ -151,25 +85,11 @@ def test_a_state_continues_alike(follows: list[Follow], cut: int, crowd: bool) -
     assert (second.state(), len(second)) == (whole.state(), len(whole))
 
 
-def test_a_question_changes_nothing() -> None:
-    """Explanations may ask at any time."""
-    host_text = learned(3)
-    before = host_text.state()
-    host_text.common(HOST, fresh(1000, 0))
-    assert host_text.state() == before
-
-
 @pytest.mark.parametrize("state", [b"x", b"\x05" + bytes(7), bytes(9), b"\xff" + bytes(7), b"\x01" + bytes(7 + 128)])
 def test_other_bytes_are_no_state(state: bytes) -> None:
     """Bytes that are no state are refused, with a hint what to do."""
     with pytest.raises(StateError, match="restore from"):
         HostText(state)
-
-
-def test_an_empty_state_is_short() -> None:
-    """Regions without a sentence take no bytes of a snapshot."""
-    assert len(HostText().state()) == REGIONS
-    assert len(learned(1).state()) == REGIONS + 16 * WAYS * 16
 
 
 def test_pages_without_title_teach_nothing() -> None:
@@ -213,28 +133,10 @@ def test_what_does_not_count_between_two_pages(follows: list[Follow], one: int, 
     assert np.array_equal(host_text.common_to_pair(one, ours, other, theirs), expected)
 
 
-def test_a_copy_is_not_changed_by_later_pages() -> None:
-    """It has what was known when it was made."""
-    host_text = learned(TITLES - 1)
-    copy = host_text.copy()
-    before = copy.state()
-    host_text.follow(HOST, splitmix64(99), values(range(3)))
-    assert before == copy.state() != host_text.state()
-    copy.follow(HOST, splitmix64(99), values(range(3)))
-    assert copy.state() == host_text.state()
-
-
 def test_the_length_of_a_sentence_does_not_count() -> None:
     """The lowest six bits of a value say how long the sentence is, not which it is."""
     host_text = learned(TITLES, frame=np.array([5 << 6 | 3], np.uint32))
     assert host_text.common(HOST, np.array([5 << 6 | 9, 6 << 6 | 3], np.uint32)).tolist() == [True, False]
-
-
-def test_values_may_be_read_only() -> None:
-    """Values that were unpacked from bytes cannot be written to."""
-    sentences = np.frombuffer(values(range(3)).tobytes(), np.uint32)
-    host_text = learned(TITLES, frame=sentences)
-    assert host_text.common(HOST, sentences).all()
 
 
 def test_memory_grows_with_the_sentences_and_is_bounded() -> None:
@@ -246,13 +148,6 @@ def test_memory_grows_with_the_sentences_and_is_bounded() -> None:
     for page in range(20_000):
         host_text.follow(splitmix64(page % 64), page, fresh(48, page))
     assert host_text.size_bytes == REGIONS * MAX_SETS * WAYS * 16 == 16 * MIB
-
-
-def test_a_million_sentences_push_out_no_common_one() -> None:
-    """Sentences that come once replace each other, however many there are."""
-    host_text = learned(TITLES)
-    host_text.follow(HOST, 1, fresh(1_000_000, 0))
-    assert host_text.common(HOST, values(range(3))).all()
 
 
 def test_a_hostile_host_pushes_out_those_of_its_table_alone() -> None:

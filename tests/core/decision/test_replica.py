@@ -213,14 +213,6 @@ def test_counts_add_up(log: list[LogRecord]) -> None:
     assert answered + replica.counts["expired"] == len(different)
 
 
-def test_a_copy_is_a_duplicate_of_the_first() -> None:
-    """The earlier page in the log is kept and named with its id and URL."""
-    outcomes = read(Replica(NamesInMemory()), [FIRST, page(5, "http://one/", 1), page(3, "http://two/", 1)])
-    assert outcomes[2] is not None
-    assert outcomes[2].verdict is not None
-    assert (outcomes[2].verdict.kind, outcomes[2].verdict.duplicate_of_url) == ("duplicate", "http://one/")
-
-
 def test_the_same_delivery_twice_is_counted_once() -> None:
     """A record appended a second time changes nothing and is not an `unchanged` visit."""
     replica = Replica(NamesInMemory())
@@ -228,11 +220,6 @@ def test_the_same_delivery_twice_is_counted_once() -> None:
     assert outcomes[2] is None
     assert replica.counts["repeated"] == 1
     assert replica.counts["unique"] == 1
-
-
-def test_a_new_delivery_of_a_known_url_is_unchanged() -> None:
-    """Another offset is another visit."""
-    assert kinds([page(5, "http://one/", 1), page(6, "http://one/", 1)]) == ["unique", "unchanged"]
 
 
 def test_a_page_of_another_space_is_kept_undecided() -> None:
@@ -291,13 +278,6 @@ def test_records_deleted_before_they_were_read_have_one_outcome() -> None:
     assert (replica.counts["expired"], replica.counts["repeated"]) == (4, 1)
 
 
-def test_a_message_that_is_no_record_has_no_effect() -> None:
-    """It is counted, and everything goes on."""
-    replica = Replica(NamesInMemory())
-    read(replica, [FIRST, UnreadableRecord("it is no record"), page(1, "http://one/", 1)])
-    assert (replica.counts["unreadable"], replica.counts["unique"]) == (1, 1)
-
-
 def test_a_policy_that_replaces_another_than_the_one_in_force_is_void() -> None:
     """Of two that were set at once, each in the place of the first, one takes effect."""
     replica = Replica(NamesInMemory())
@@ -307,34 +287,6 @@ def test_a_policy_that_replaces_another_than_the_one_in_force_is_void() -> None:
     assert (replica.policy_sequence, replica.counts["policy_void"]) == (2, 1)
     replica.apply(9, PolicyRecord(pass_on, replaces=2))
     assert replica.policy == pass_on
-
-
-def test_a_correction_separates_two_pages() -> None:
-    """From then on the copy is kept, and a third copy still matches the first."""
-    apart = CorrectionRecord("http://two/", "http://one/", duplicate=False, reason="two editions")
-    log = [
-        page(1, "http://one/", 1),
-        page(2, "http://two/", 1),
-        apart,
-        page(3, "http://two/", 1),
-        page(4, "http://three/", 1),
-    ]
-    assert kinds(log) == ["unique", "duplicate", None, "unique", "duplicate"]
-
-
-def test_a_correction_joins_two_pages() -> None:
-    """The page is removed from the index and is a duplicate on its next visit, with any text."""
-    same = CorrectionRecord("http://two/", "http://one/", duplicate=True, reason="a translation")
-    log = [page(1, "http://one/", 1), page(2, "http://two/", 2), same, page(3, "http://two/", 3)]
-    assert kinds(log) == ["unique", "unique", None, "duplicate"]
-
-
-def test_the_latest_correction_of_a_pair_is_in_force() -> None:
-    """A correction that was reversed leaves the decision to the rule."""
-    same = CorrectionRecord("http://two/", "http://one/", duplicate=True, reason="")
-    apart = CorrectionRecord("http://two/", "http://one/", duplicate=False, reason="")
-    log = [page(1, "http://one/", 1), same, apart, page(2, "http://two/", 2), page(3, "http://one/", 1)]
-    assert kinds(log) == ["unique", None, None, "unique", "unchanged"]
 
 
 def test_a_replaced_correction_does_not_return_with_a_snapshot() -> None:
@@ -354,22 +306,6 @@ def test_a_replaced_correction_does_not_return_with_a_snapshot() -> None:
     again = Replica(names, rows=whole.held(), state=whole.state())
     outcomes = [read(replica, [page(3, url, 3)], start=len(log))[0] for replica in (whole, again)]
     assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == ["unique", "unique"]
-
-
-def test_a_policy_applies_from_its_place_in_the_log() -> None:
-    """Earlier pages were decided by the earlier policy; the entries stay."""
-    strict = PolicyRecord(Policy(rule_for("body", k=0), Action.DROP, SPACE_ID, LAYOUT))
-    replica = Replica(NamesInMemory())
-    outcomes = read(
-        replica,
-        [FIRST, page(1, "http://one/", 1), page(2, "http://two/", 1, 1), strict, page(3, "http://three/", 1, 1)],
-    )
-    assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == [
-        "unique",
-        "duplicate",
-        "unique",
-    ]
-    assert [outcome.action for outcome in outcomes if outcome] == ["flag", "flag", "drop"]
 
 
 def test_the_first_of_several_initial_policies_wins() -> None:

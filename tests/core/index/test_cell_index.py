@@ -1,7 +1,6 @@
 """The cell index, against dictionaries and sets (`tests.oracle.plain_cells`)."""
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -173,26 +172,6 @@ def filled(slots: int, levels: int, some: list[Page], removed: list[int]) -> Pai
     return pair
 
 
-@given(st.sampled_from(SLOTS), st.lists(pages(3), max_size=40), st.sets(st.integers(0, 39)), st.data())
-def test_slots_can_be_looked_at_apart(slots: int, some: list[Page], gone: set[int], data: st.DataObject) -> None:
-    """Indexes that each got the entries of one slot alone find together what one index of all slots finds."""
-    whole, apart = Pair(slots, 3), [Pair(slots, 3) for _ in range(slots)]
-    for ordinal, page in enumerate(some):
-        whole.insert(ordinal, page)
-        apart[ordinal % slots].insert(ordinal, page)
-        if ordinal - 3 in gone:
-            whole.remove(3 * ordinal - 8)
-            apart[(ordinal - 3) % slots].remove(3 * ordinal - 8)
-    probed = data.draw(pages(3))
-    answers = [pair.index.probe(probed.keys, probed.sieve) for pair in apart]
-    rows, looked_at = whole.index.probe(probed.keys, probed.sieve)
-    assert sorted(row for found, _ in answers for row in found.tolist()) == rows.tolist() == whole.expected(probed)
-    assert sum(before for _, before in answers) == looked_at
-    assert [sum(column) for column in zip(*(counts(pair.index) for pair in apart), strict=True)] == [
-        *counts(whole.index)
-    ]
-
-
 @given(st.sampled_from(SLOTS), st.lists(pages(4), max_size=40), st.lists(st.integers(0, 99), max_size=20), st.data())
 def test_live_entries_put_back_give_the_same_index(
     slots: int, some: list[Page], removed: list[int], data: st.DataObject
@@ -242,22 +221,6 @@ def test_a_grown_index_finds_what_sets_find(slots: int, levels: int, keys: int) 
         assert found_by(pair.index, page) == found_by(again, page) == expected
 
 
-def test_rows_may_be_used_again() -> None:
-    """The index does not grow if as many entries go as come, and rows are those of entries that went."""
-    index = CellRows(slots=8)
-    some = random_pages(4_000, 8, 1 << 31, 1)
-    paths: dict[int, bytes] = {}
-    sizes = []
-    for number, page in enumerate(some):
-        if number >= 500:
-            assert index.remove(number % 500, number - 500, paths.pop(number - 500))
-        paths[number] = index.insert(number % 500, number, page.keys, page.sieve)
-        if number >= 1_000:
-            sizes.append(index.statistics().bytes)
-    assert set(sizes) == {sizes[0]}
-    assert len(index) == 500
-
-
 @pytest.mark.parametrize("slots", [1, 8, 64])
 @pytest.mark.parametrize("template", [2, 4, 8])
 def test_a_common_key_costs_one_entry_a_slot(slots: int, template: int) -> None:
@@ -293,18 +256,6 @@ def test_the_sieve_lets_53_differing_bits_through() -> None:
         assert (found.tolist(), looked_at) == ([], 0)
 
 
-def test_a_page_without_keys_is_in_no_cell() -> None:
-    """It can be stored and removed like any other, and a probe without keys finds nothing."""
-    index = CellRows(slots=2)
-    index.insert(1, 0, packed([[5]], 8), ALL_SIEVES)
-    path = index.insert(2, 2, b"", ALL_SIEVES)
-    assert (len(index), len(path)) == (1, PARTS)
-    assert found_by(index, Page(b"")) == []
-    assert index.remove(2, 2, path)
-    assert len(index) == 1
-    assert found_by(index, Page(packed([[5]], 8))) == [1]
-
-
 def test_a_removed_entry_cannot_be_removed_again() -> None:
     """Not under its own number, not after another one took its cells; the other one stays."""
     index = CellRows(slots=2)
@@ -314,54 +265,6 @@ def test_a_removed_entry_cannot_be_removed_again() -> None:
     assert index.insert(2, 2, packed([[5], [6]], 8), ALL_SIEVES) == path
     assert not index.remove(1, 0, path)
     assert found_by(index, Page(packed([[5]], 8))) == [2]
-
-
-DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "longer": lambda path: path + bytes(4),
-    "shorter": lambda path: path[:-4],
-    "deeper": lambda path: bytes([path[0] + 1]) + path[1:],
-    "without keys": lambda path: path[:PARTS],
-    "without levels": lambda path: path[:3],
-    "empty": lambda path: b"",
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("number", [0, 2])
-def test_a_path_of_another_length_is_refused(damage: str, number: int) -> None:
-    """Also that of an entry that every cell turned away, of which nothing else is known."""
-    index = CellRows(slots=1, levels=2)
-    paths = [index.insert(at, at, packed([[5, 6]], 2), ALL_SIEVES) for at in range(3)]
-    before = index.statistics()
-    assert not index.remove(number, number, DAMAGE[damage](paths[number]))
-    assert index.statistics() == before
-
-
-def test_an_entry_that_was_never_turned_away_is_refused() -> None:
-    """A path that says so is wrong if the cell's count is 0, or if there is no such cell: nothing changes."""
-    index = CellRows(slots=1, levels=1)
-    taken = index.insert(1, 0, packed([[5]], 1), ALL_SIEVES)
-    assert index.insert(2, 1, packed([[7]], 1), ALL_SIEVES)[:1] == b"\0"
-    for key in (5, 9):
-        turned_away = bytes([129, *[128] * 7]) + key.to_bytes(4, "little")
-        assert not index.remove(3, 2, turned_away)
-    assert counts(index) == (2, 2, 0)
-    assert index.remove(1, 0, taken)
-    assert found_by(index, Page(packed([[7]], 1))) == [2]
-
-
-@given(st.lists(st.tuples(st.sampled_from(range(200)), st.booleans()), max_size=30))
-def test_paths_laid_end_to_end_can_be_told_apart(steps: list[tuple[int, bool]]) -> None:
-    """Each path says how long it is."""
-    index = CellRows(slots=2, levels=4)
-    some = random_pages(200, 4, 6, 3)
-    paths = [
-        index.insert(at, at, some[number].keys if keys else b"", b"\0" * 16) for at, (number, keys) in enumerate(steps)
-    ]
-    joined, at = b"".join(paths), 0
-    for path in paths:
-        assert path_size(joined, at) == len(path)
-        at += len(path)
 
 
 @pytest.mark.parametrize(("slots", "levels"), [(0, 8), (65, 8), (8, 0), (8, 33)])

@@ -5,7 +5,6 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.index import BlockIndex
-from tests.core.index.streams import pairs_of
 
 
 @pytest.mark.parametrize("radius", [-1, 8, 64])
@@ -40,25 +39,6 @@ def test_arrays_that_do_not_fit_are_refused(sequences: np.ndarray, stored: np.nd
     """Bulk insertion refuses arrays of different lengths or other types, and negative sequences."""
     with pytest.raises(ConfigurationError, match=message):
         BlockIndex(3).insert_many(sequences, stored)
-
-
-def test_the_same_entry_twice_is_refused() -> None:
-    """A pair of sequence and fingerprint is stored once; a second insertion changes nothing."""
-    index = BlockIndex(3)
-    index.insert(1, 5)
-    with pytest.raises(StateError, match="row 1 with fingerprint 5 is in the index already"):
-        index.insert(1, 5)
-    assert pairs_of(index.probe(5)) == [(0, 1)]
-
-
-@pytest.mark.parametrize(("sequence", "fingerprint"), [(2, 5), (1, 6)])
-def test_removing_what_is_not_there_is_refused(sequence: int, fingerprint: int) -> None:
-    """Neither another sequence nor another fingerprint removes an entry."""
-    index = BlockIndex(3)
-    index.insert(1, 5)
-    with pytest.raises(StateError, match=f"row {sequence} with fingerprint {fingerprint} is not in the index"):
-        index.remove(sequence, fingerprint)
-    assert len(index) == 1
 
 
 def test_errors_have_one_root_and_are_not_retried() -> None:

@@ -62,21 +62,3 @@ def test_the_smallest_sequences_of_one_fingerprint(
     kept = sorted(sequences[1::2])[:most]
     expected = [(0, sequence) for sequence in kept] + [(1, sequence) for sequence in sorted(sequences)[:most]]
     assert pairs_of(found) == expected
-
-
-def test_a_million_identical_pages() -> None:
-    """They are inserted, probed with a limit and removed in random order with steps that grow with the logarithm."""
-    index = BlockIndex(3)
-    rows = np.arange(1_000_000)
-    stored = np.full(len(rows), 42, np.uint64)
-    index.insert_many(rows, stored)
-    assert index.statistics().fingerprints == 1
-    found = index.probe_many(stored[:20_000], most_identical=64)
-    assert found.offsets[-1] == 20_000 * 64
-    assert found[19_999].sequences.tolist() == list(range(64))
-    order = np.random.default_rng(1).permutation(len(rows))
-    for row in order[:1000].tolist():
-        index.remove(row, 42)
-    for begin in range(1000, len(rows), 111_000):
-        index.remove_many(order[begin : begin + 111_000], stored[begin : begin + 111_000])
-    assert (len(index), index.statistics().fingerprints) == (0, 0)

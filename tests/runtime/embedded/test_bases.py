@@ -34,7 +34,7 @@ from dedup_service.runtime.embedded.state import JOURNAL_FILE, State, StateSetti
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 from dedup_service.runtime.verdict_json import verdict_line
 
-from .prepared import SPACE, SPACE_ID, STEP, kill, lose_pages, prepared
+from .prepared import SPACE, SPACE_ID, STEP, lose_pages, prepared
 
 GUARDED = replace(rule_for(), guards=Guards(max_hosts=3, max_pages=9, max_titles=4))
 CROWDED = StateSettings(IndexLayout(slots=1, window=8), snapshot_every=40)
@@ -259,33 +259,6 @@ def test_the_temporary_folder_of_a_state_in_memory_is_kept_small(tmp_path: Path)
     assert not folder.exists()
 
 
-def test_an_empty_base_changes_nothing(tmp_path: Path) -> None:
-    """A state that was opened and closed is a base without pages."""
-    base = base_of(tmp_path / "base")
-    for _ in range(2):
-        with closing(opened(tmp_path / "state", base)) as state:
-            verdicts = decide(state, page(1), page(1, host="b"))
-    assert named(verdicts) == [(SAME, "a1", None), (D, "a1", None)]
-
-
-def test_a_killed_state_goes_on(tmp_path: Path) -> None:
-    """Before its first commit and after one, with what it had said; without its pages, they are linked again."""
-    base = base_of(tmp_path / "base", *map(page, range(60)))
-    before = digests(base)
-    state = opened(tmp_path / "state", base)
-    assert named(decide(state, page(1, host="b"), page(70))) == [(D, "a1", str(base)), (U, None, None)]
-    kill(state)
-    lose_pages(tmp_path / "state")
-    for number in range(71, 79):
-        state = opened(tmp_path / "state")
-        decide(state, *[page(10 * number + place) for place in range(11)])
-        kill(state)
-    with closing(opened(tmp_path / "state")) as state:
-        copies = decide(state, page(70, host="c"), page(2, host="c"), page(711, host="c"))
-    assert named(copies) == [(D, "a70", None), (D, "a2", str(base)), (D, "a711", None)]
-    assert digests(base) == before
-
-
 def test_a_base_may_go_while_it_is_used(tmp_path: Path) -> None:
     """What is open stays readable; the next opening says what is missing, and finds the base at another place."""
     base = base_of(tmp_path / "base", *map(page, range(60)))
@@ -372,16 +345,6 @@ def test_of_several_bases_the_first_one_has_the_original(tmp_path: Path) -> None
         assert named(decide(state, *pages[3:])) == expected[3:]
         assert len(state.held().rows()) == state.journal.entries == 90
     assert (digests(one), digests(other)) == before
-
-
-def test_the_first_of_several_bases_may_be_empty(tmp_path: Path) -> None:
-    """What there is follows it; a state that is killed before its first commit has it, too."""
-    empty, other = base_of(tmp_path / "empty"), base_of(tmp_path / "other", *map(page, range(30)))
-    state = opened(tmp_path / "state", empty, other)
-    assert named(decide(state, page(1, host="b"))) == [(D, "a1", str(other))]
-    kill(state)
-    with closing(opened(tmp_path / "state")) as state:
-        assert named(decide(state, page(29, host="b"), page(40))) == [(D, "a29", str(other)), (U, None, None)]
 
 
 def test_pages_of_a_base_expire_for_the_state_alone(tmp_path: Path) -> None:

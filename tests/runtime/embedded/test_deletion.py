@@ -2,7 +2,6 @@
 
 import logging
 import random
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Verdict
-from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
+from dedup_service.runtime.embedded.state import State, StateSettings
 
 from .prepared import SPACE, SPACE_ID, lose_pages, prepared
 
@@ -150,20 +149,6 @@ def test_an_update_names_the_page_that_it_replaced(tmp_path: Path) -> None:
     state.close()
 
 
-def test_names_of_deleted_records_are_deleted(tmp_path: Path) -> None:
-    """The index of names has no more rows than the log has names."""
-    state = opened(tmp_path / "s")
-    decide(state, random_pages(3))
-    make_old(state)
-    decide(state, map(copies, range(2)))
-    state.close()
-    state = opened(tmp_path / "s")
-    decide(state, [copies(2)])
-    orphans = "SELECT count(*) FROM name WHERE sequence NOT IN (SELECT sequence FROM log)"
-    assert state.journal.database.rows(orphans) == [(0,)]
-    state.close()
-
-
 def test_without_its_pages_every_kept_page_is_still_known(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A warning says what is not: what guards and the hosts' own text were counted from."""
     state = opened(tmp_path / "s", WIDE)
@@ -180,28 +165,6 @@ def test_without_its_pages_every_kept_page_is_still_known(tmp_path: Path, caplog
         state = opened(tmp_path / "s")
     assert "guards and the hosts' own text are counted again" in caplog.text
     assert {entry.url_hash: entry.body_hash for entry in state.held().rows().entries()} == held
-    state.close()
-
-
-def test_an_older_commit_does_not_skip_deleted_records(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Kept pages from before the deletion, copied back, are not used: the records after them are gone."""
-    state = opened(tmp_path / "s", WIDE)
-    decide(state, [prepared(f"https://a.example/{number}", number) for number in range(4)])
-    state.close()
-    shutil.copytree(tmp_path / "s" / PAGES_FOLDER, tmp_path / "old")
-    state = opened(tmp_path / "s", WIDE)
-    decide(state, map(copies, range(12)))
-    make_old(state)
-    state.close()
-    state = opened(tmp_path / "s", WIDE)
-    decide(state, map(copies, range(12, 24)))
-    state.close()
-    lose_pages(tmp_path / "s")
-    shutil.copytree(tmp_path / "old", tmp_path / "s" / PAGES_FOLDER)
-    with caplog.at_level(logging.WARNING):
-        state = opened(tmp_path / "s", WIDE)
-    assert "records after their sequence 4 were deleted" in caplog.text
-    assert len(state.held().rows()) == 4
     state.close()
 
 

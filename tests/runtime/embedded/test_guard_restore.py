@@ -1,7 +1,6 @@
 """The guard state is restored from the journal, with a commit or without."""
 
 import logging
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
-from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
+from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.store.decider_state import decode_state
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 from dedup_service.runtime.store.whole_file import read_extra, write_extra
@@ -59,16 +58,6 @@ def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
     last = opened(tmp_path / "state")
     assert copies(last, range(7, 8))[0].guard == "hosts"
     last.close()
-
-
-def test_a_rule_without_guards_writes_no_guard_state(tmp_path: Path) -> None:
-    """Neither the journal nor the commit."""
-    state = opened(tmp_path / "state", MatchRule(rule_for().conditions))
-    copies(state, range(5))
-    state.close()
-    rows = sqlite3.connect(tmp_path / "state" / JOURNAL_FILE).execute("SELECT detail FROM log WHERE kind = 'page'")
-    assert {detail for (detail,) in rows} == {None}
-    assert decode_state(extra_in(tmp_path / "state" / PAGES_FOLDER)).guards is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
 from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 
-from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared, state_of
+from .prepared import SPACE, SPACE_ID, kill, prepared, state_of
 
 LAYOUT = IndexLayout(window=8)
 NINETY_DAYS = Keep.parse("90d")
@@ -60,22 +60,6 @@ def test_a_state_with_bounds_keeps_no_more_pages_than_it_has(tmp_path: Path, cap
     state.close()
 
 
-def test_a_replay_from_the_journal_alone_expires_alike(tmp_path: Path) -> None:
-    """The change applies from its place in the log on."""
-    state = opened(tmp_path, NINETY_DAYS)
-    decide(state, 0, 4)
-    kill(state)
-    state = opened(tmp_path, NINETY_DAYS, used_up())
-    decide(state, 4, 8)
-    before = state_of(state._decider)
-    assert len(before.young) == 4
-    kill(state)
-    lose_pages(tmp_path)
-    state = opened(tmp_path)
-    assert state_of(state._decider) == before
-    state.close()
-
-
 def test_bounds_that_were_lowered_stay_until_others_are_asked_for(tmp_path: Path) -> None:
     """The same command line, with its limit, goes on with them; without a limit it sets its own again."""
     state = opened(tmp_path, NINETY_DAYS)
@@ -113,20 +97,6 @@ def test_bounds_that_a_limit_lowered_give_way_to_higher_ones(tmp_path: Path) -> 
     for asked, expected in (("2000", "10"), ("3000", "3000")):
         state = opened(tmp_path, Keep.parse(asked), ProcessMemoryLimit(1 << 40))
         assert state.keep == Keep.parse(expected)
-        state.close()
-
-
-def test_lowered_bounds_that_are_asked_for_are_those_of_a_person(tmp_path: Path) -> None:
-    """Once they are asked for as they were lowered, the higher ones come into force when they are asked for again."""
-    state = opened(tmp_path, Keep.parse("2000"))
-    decide(state, 0, 10)
-    state.close()
-    state = opened(tmp_path, Keep.parse("2000"), used_up())
-    decide(state, 10, 11)
-    state.close()
-    for asked in ("10", "2000"):
-        state = opened(tmp_path, Keep.parse(asked), ProcessMemoryLimit(1 << 40))
-        assert state.keep == Keep.parse(asked)
         state.close()
 
 

@@ -15,7 +15,7 @@ from dedup_service.runtime.embedded.database import (
     StateDamagedError,
     StateFullError,
 )
-from dedup_service.runtime.embedded.state import State, StateSettings
+from dedup_service.runtime.embedded.state import State
 
 from .prepared import SPACE, SPACE_ID, prepared
 
@@ -33,30 +33,6 @@ def state(tmp_path: Path) -> Iterator[State]:
     state = opened(tmp_path)
     yield state
     state.close()
-
-
-def test_a_batch_gets_its_verdicts_in_order(state: State) -> None:
-    """Each page is compared with all pages before it, including those of the same batch."""
-    pages = [prepared("u1", 1), prepared("u2", 1, version=1), prepared("u3", 3), prepared("u1", 1)]
-    verdicts = state.decide([(page, None) for page in pages])
-    assert [verdict.kind for verdict in verdicts] == [U, D, U, SAME]
-    assert [verdict.sequence for verdict in verdicts] == [1, 2, 3, 4]
-    assert verdicts[1].duplicate_of_url == verdicts[3].duplicate_of_url == "u1"
-
-
-def test_a_reopened_state_continues(tmp_path: Path) -> None:
-    """Entries, known URLs and the sequence are restored, from a commit or from the log."""
-    for every in (1, 100):
-        folder = tmp_path / str(every)
-        folder.mkdir()
-        settings = StateSettings(snapshot_every=every)
-        first = opened(folder, settings=settings)
-        first.decide([(prepared("u1", 1, page_id="one"), None)])
-        first.close()
-        second = opened(folder, settings=settings)
-        verdicts = second.decide([(prepared("u2", 1, version=1), None), (prepared("u1", 5), None)])
-        second.close()
-        assert [(v.sequence, v.kind, v.duplicate_of) for v in verdicts] == [(2, D, "one"), (3, NEW, "one")]
 
 
 def test_a_repeated_delivery_gets_the_verdict_it_had(tmp_path: Path) -> None:
@@ -128,15 +104,6 @@ def test_a_change_of_rule_is_recorded_and_applies_to_later_pages(tmp_path: Path)
     third.close()
 
 
-def test_the_same_rule_again_leaves_no_record(tmp_path: Path) -> None:
-    """Opening with the rule in force changes nothing."""
-    rule = MatchRule((DistanceBound(body=3),))
-    for _ in range(2):
-        state = opened(tmp_path, rule=rule)
-        assert state.journal.sequence == 0
-        state.close()
-
-
 @pytest.mark.parametrize(
     ("version", "says"),
     [(99, r"format version 99.*up to 5.*update twinsieve"), (1, r"format version 1, .*reads 4.*start a new state")],
@@ -179,15 +146,6 @@ def test_a_full_disk_stops_the_state_without_a_partial_batch(tmp_path: Path) -> 
     assert second.decide([(prepared("u1", 1), b"1")]) == given
     assert [verdict.kind for verdict in second.decide(large)] == [U, D] + [U] * 7
     second.close()
-
-
-def test_a_state_in_memory_needs_no_folder() -> None:
-    """It gives the same verdicts and stores nothing."""
-    state = opened(None)
-    assert [v.kind for v in state.decide([(prepared("u1", 1), b"1"), (prepared("u2", 1), b"2")])] == [U, D]
-    state.close()
-    with pytest.raises(StateClosedError):
-        state.decide([])
 
 
 def test_a_page_that_cannot_be_judged_is_kept_and_known(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
-from dedup_service.runtime.embedded.state_info import read_info, state_info
+from dedup_service.runtime.embedded.state_info import state_info
 from dedup_service.runtime.store.manifest import MANIFEST
 
 from .prepared import SPACE, SPACE_ID, prepared
@@ -66,15 +66,6 @@ def test_info_of_a_folder_without_a_state_says_so(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="holds no twinsieve state"):
         state_info(tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_state_in_memory_has_info_too() -> None:
-    """It has the counts; sizes on disk are 0."""
-    state = State(None, SPACE_ID, SPACE)
-    state.decide([(prepared("u1", 1), None)])
-    info = read_info(state.journal.database, None)
-    assert (info.pages["unique"], info.journal_bytes, info.pages_bytes, info.commit_sequence) == (1, 0, 0, None)
-    state.close()
 
 
 def test_a_commit_that_cannot_be_read_is_not_one_that_was_never_made(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Tables come back from their images as they were at the last commit, or are built again from the rows."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ import pytest
 
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.row_columns import COLUMN
 from dedup_service.runtime.store.table_images import TableImages, Tables
 
 from .pages import LABEL
@@ -66,36 +64,6 @@ def reopened(working: Working) -> Iterator[tuple[Tables, TableImages, bool]]:
         store.close()
 
 
-def test_an_image_is_read_through_the_page_cache_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system cannot read past it, tables are the same."""
-    monkeypatch.delattr(os, "O_DIRECT", raising=False)
-    working = Working(tmp_path)
-    working.append(3000)
-    working.images.complete()
-    working.append(300)
-    working.commit()
-    with reopened(working) as (tables, _, from_images):
-        assert from_images
-        assert_same(tables, working.model)
-
-
-def test_segments_are_split_during_a_walk(tmp_path: Path) -> None:
-    """Pieces tile the hash space whatever grows meanwhile; counts are of the moment when their piece was copied."""
-    working = Working(tmp_path, due_share=10)
-    working.append(16_000)
-    for _ in range(12):
-        working.images.step(1)
-        working.append(1500)
-        working.remove(0.02)
-    working.images.complete()
-    working.remove(0.1)
-    working.commit()
-    assert max(len(table._segments) for table in working.model.tables.walked().values()) > 4
-    with reopened(working) as (tables, _, from_images):
-        assert from_images
-        assert_same(tables, working.model)
-
-
 def test_tables_are_built_from_the_rows_alone(tmp_path: Path) -> None:
     """With the same result, the entries included that are removed and still in the cells."""
     working = Working(tmp_path)
@@ -108,79 +76,6 @@ def test_tables_are_built_from_the_rows_alone(tmp_path: Path) -> None:
         assert not from_images
         assert_same(tables, working.model)
         images.complete()
-
-
-def test_rows_that_left_take_no_memory_and_no_files(tmp_path: Path) -> None:
-    """Sieves and columns of segments whose rows are all gone, from the cells too; also after a restart."""
-    working = Working(tmp_path)
-    sizes = []
-    for _ in range(6):
-        working.append(SEGMENT_ROWS)
-        working.commit()
-        working.remove(1.0)
-        working.commit()
-        sizes.append(working.model.tables.cells.statistics().sieve_bytes)
-    working.append(10)
-    working.remove(0)
-    working.images.complete()
-    working.commit()
-    assert max(sizes[2:]) - sizes[2] < 16 * 1024  # less than a page of sieves
-    assert len(list(tmp_path.glob("*.columns"))) == 1
-    with reopened(working) as (tables, _, from_images):
-        assert from_images
-        assert_same(tables, working.model)
-        assert tables.cells.statistics().sieve_bytes <= max(sizes)
-
-
-def test_an_image_is_due_after_a_share_of_changes(tmp_path: Path) -> None:
-    """And the files of the one before go with the commit that names it."""
-    working = Working(tmp_path, due_share=0.5, least_due=0)
-    working.append(1000)
-    working.images.complete()
-    working.commit()
-    working.append(450)
-    assert not working.images.step(100)
-    working.append(2000)
-    working.images.step(100)
-    working.images.complete()
-    assert (tmp_path / "image-1").exists()
-    working.commit()
-    assert sorted(path.name for path in tmp_path.glob("image-*")) == ["image-2"]
-    assert not (tmp_path / "cells-1").exists()
-    working.close()
-
-
-def test_an_image_that_is_behind_catches_up_before_the_next_one_is_due(tmp_path: Path) -> None:
-    """However many changes come with each step, it is complete after half of those that make the next one due."""
-    working = Working(tmp_path, due_share=0.5, least_due=0)
-    working.append(20_000)
-    working.images.complete()
-    working.commit()
-    working.append(20_100)
-    assert working.images.behind == 0
-    working.images.step(0)
-    assert working.images.behind == 0
-    pieces = sum(len(table._segments) for table in working.model.tables.walked().values())
-    working.append(3000)
-    behind = working.images.behind
-    assert pieces // 6 <= behind <= pieces // 3
-    assert working.images.step(behind)
-    assert working.images.behind == 0
-    working.append(12_000)
-    assert not working.images.step(working.images.behind)
-    assert working.images.behind == 0
-    working.close()
-
-
-def test_a_step_copies_no_more_than_its_budget(tmp_path: Path) -> None:
-    """One segment a piece; the thread of decisions does nothing else."""
-    working = Working(tmp_path)
-    working.append(2000)
-    pieces = 1
-    while working.images.step(1):
-        pieces += 1
-    assert pieces == sum(len(table._segments) for table in working.model.tables.walked().values())
-    working.close()
 
 
 @pytest.fixture(scope="module")
@@ -262,66 +157,3 @@ def test_a_crash_while_tables_are_built_again_leaves_the_commit(tmp_path: Path) 
     ]
     images.close()
     store.close()
-
-
-def test_without_images_of_these_tables_nothing_is_restored(tmp_path: Path) -> None:
-    """A store that is new, and one whose tables have other names."""
-    working = Working(tmp_path)
-    assert not TableImages(working.store, empty_tables()).restore()
-    working.append(10)
-    working.images.complete()
-    working.commit()
-    other = empty_tables()
-    assert not TableImages(working.store, Tables({"u": other.hashes["url"]}, other.cells)).restore()
-    working.close()
-
-
-def test_a_commit_without_images_drops_them(tmp_path: Path) -> None:
-    """They would lack the changes since."""
-    working = Working(tmp_path)
-    working.append(10)
-    working.images.complete()
-    working.commit()
-    working.store.commit(2, "")
-    working.close()
-    store = PageStore.open(tmp_path, LABEL)
-    assert store.manifest.images is None
-    assert not list(tmp_path.glob("image-*"))
-    store.close()
-
-
-@pytest.mark.parametrize("from_images", [True, False])
-def test_all_dead_rows_can_be_given_back(tmp_path: Path, from_images: bool) -> None:
-    """Also those of the segment that takes the next rows; tables and rows are as before, and go on alike."""
-    working = Working(tmp_path)
-    working.append(5000)
-    working.images.complete()
-    working.commit()
-    working.remove(0.1)
-    working.remove(0.1)
-    store, images = working.store, working.images
-    store.end_segment()
-    working.commit()
-    while store.compact(1 << 20, below=1.0):
-        pass
-    images.renew()
-    working.commit()
-    assert sum(label.rows for label in store.manifest.segments) == len(store) == len(working.model.rows)
-    assert store.next_row == 2 * SEGMENT_ROWS
-    assert len(list(tmp_path.glob("image-*"))) == 1
-    assert list(tmp_path.glob("cells-*[0-9]")) == []
-    assert store.manifest.images is not None
-    assert sum(label.length for label in store.manifest.images.columns) == 5000 * COLUMN.itemsize
-    for _ in range(2):
-        working.append(100)
-        working.remove(0.1)
-        if from_images:
-            working.commit()
-        else:
-            working.store.commit(working.store.manifest.sequence + 1, "")
-        with reopened(working) as (tables, again, used_images):
-            assert used_images == from_images
-            assert_same(tables, working.model)
-            again.close()
-        working.store = PageStore.open(tmp_path, LABEL)
-        working.model.tables, working.images, _ = restored(working.store, working.model)
