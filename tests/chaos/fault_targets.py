@@ -18,9 +18,6 @@ from tests.chaos.processes import Fleet, ServiceProcess
 from tests.chaos.shard_processes import Role
 from tests.crawls.stream import Sent
 
-PATIENCE_S = 40.0
-"""How long a fault waits for a service to end, or for the brokers to give up a group."""
-
 
 @dataclass(frozen=True, slots=True)
 class FaultTargets:

@@ -12,9 +12,10 @@ from kafka.errors import KafkaError
 
 from deploy.kafka.access_lists import needed
 from tests.chaos.damage import damage
-from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
+from tests.chaos.fault_targets import Fault, FaultTargets
 from tests.chaos.processes import ServiceProcess, descendants
 from tests.chaos.rewinding import delete_groups, move_offsets
+from tests.hangs import HANG_S
 
 
 def kill_service(targets: FaultTargets, rng: random.Random) -> None:
@@ -64,7 +65,7 @@ def restart_service(targets: FaultTargets, rng: random.Random) -> None:
     """Stop a service (SIGTERM); restart it before the group notices, or after the group has rebalanced."""
     service = _any(targets, rng)
     down_s = rng.choice((0.0, targets.session_s * 1.3))
-    ended = service.terminate(PATIENCE_S)
+    ended = service.terminate(HANG_S)
     targets.log(f"SIGTERM {service.name}, ended {ended} with {service.exit_code}, back after {down_s:.1f} s")
     time.sleep(down_s)
     service.start()
@@ -117,7 +118,7 @@ def second_group(targets: FaultTargets, rng: random.Random) -> None:
     """Start a service of another group on the same topics: it must refuse, and write nothing."""
     service = targets.serve(name=f"stranger-{rng.randrange(10**6)}", group="stranger")
     service.start()
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_S
     while service.pid is not None and time.monotonic() < deadline:
         time.sleep(0.1)
     targets.log(f"a service of another group ended with {service.exit_code}: {service.last_line}")
@@ -137,7 +138,7 @@ def withdraw_access(targets: FaultTargets, rng: random.Random) -> None:
         time.sleep(lasts_s)
     except KafkaError as error:
         targets.log(f"perhaps not withdrawn: {error!r}")
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_S
     while True:
         try:
             targets.access.grant([grant])

@@ -4,8 +4,9 @@ import random
 import subprocess
 import sys
 
-from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
+from tests.chaos.fault_targets import Fault, FaultTargets
 from tests.crawls.stream import Kind
+from tests.hangs import HANG_S
 
 
 def retract_page(targets: FaultTargets, rng: random.Random) -> None:
@@ -30,7 +31,7 @@ def _run(targets: FaultTargets, *command: str) -> str:
     whole = [sys.executable, "-m", "dedup_service.interfaces.cli", *command]
     whole += ["--bootstrap", targets.bootstrap, "--prefix", targets.topics.prefix]
     for _ in range(5):
-        done = subprocess.run(whole, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+        done = subprocess.run(whole, capture_output=True, text=True, timeout=HANG_S, check=False)
         if done.returncode != 4:  # 4: no broker answered
             break
     return f"{done.returncode} {done.stdout.strip()} {done.stderr.strip()[-300:]}"

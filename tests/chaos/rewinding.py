@@ -12,7 +12,8 @@ from kafka.structs import OffsetAndMetadata
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from tests.chaos.fault_targets import PATIENCE_S, FaultTargets
+from tests.chaos.fault_targets import FaultTargets
+from tests.hangs import HANG_S
 
 MAX_RECORDS = 200
 
@@ -28,7 +29,7 @@ def delete_groups(targets: FaultTargets) -> str:
 
 
 def _when_empty(targets: FaultTargets, action: Callable[[KafkaAdminClient], str]) -> str:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_S
     while True:
         try:
             with closing(_admin(targets)) as client:

@@ -52,8 +52,8 @@ from tests.impatient_serve import VARIABLE
 
 GROUP = "chaos"
 PARTITIONS = 6
-SESSION_S = 2.5
-TRANSACTION_S = 5.0
+SESSION_S = 6.0
+TRANSACTION_S = 10.0
 DRAIN_S = 10.0
 IMPATIENT = {"session_timeout_s": SESSION_S, "transaction_timeout_s": TRANSACTION_S, "snapshot_every": 150}
 PATIENCE_S = 2 * HANG_S

@@ -17,7 +17,7 @@ from dedup_service.core.log_records import offset_of
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
 from dedup_service.runtime.store.manifest import read_manifest
-from tests.chaos.fault_targets import PATIENCE_S, Fault, FaultTargets
+from tests.chaos.fault_targets import Fault, FaultTargets
 from tests.chaos.faults import (
     kill_all_services,
     lose_folders_and_offsets,
@@ -27,6 +27,7 @@ from tests.chaos.faults import (
 )
 from tests.chaos.processes import ServiceProcess
 from tests.chaos.shard_processes import FINGERPRINTER, RESOLVER, SHARD, SLOTS, shard_role
+from tests.hangs import HANG_S
 
 _SLOW_TURN_S = 0.5
 
@@ -166,7 +167,7 @@ def reshard(targets: FaultTargets, rng: random.Random) -> None:
         resolver.arguments = _with_shards(resolver.arguments, shards)
         resolver.start()
     for service in old:
-        ended = service.terminate(PATIENCE_S)
+        ended = service.terminate(HANG_S)
         if not ended or service.exit_code not in {0, 143, -signal.SIGTERM}:
             targets.complain(f"{service.name} ended {ended} with {service.exit_code}: {service.last_line}")
         targets.fleet.services.remove(service)
@@ -177,7 +178,7 @@ def _copy(targets: FaultTargets, source: ServiceProcess, new: ServiceProcess) ->
     """Run `twinsieve shard copy`; return the message up to which the copy is, -1 if the new shard begins empty."""
     options = [str(source.state), "--shard", _number(new), "--state", str(new.state)]
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "shard", "copy", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     if done.returncode == 0:
         return int(json.loads(done.stdout)["offset"])
     targets.log(f"{source.name} was not copied: {done.returncode} {done.stderr.strip()[-300:]}")
@@ -189,9 +190,9 @@ def _copy(targets: FaultTargets, source: ServiceProcess, new: ServiceProcess) ->
 
 def _stop_behind(targets: FaultTargets, resolver: ServiceProcess, message: int) -> None:
     """Stop a resolver once its snapshot is not before a message: copies of shards answer only from there on."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_S
     while True:
-        resolver.terminate(PATIENCE_S)
+        resolver.terminate(HANG_S)
         if _snapshot_at(resolver) >= message or time.monotonic() > deadline:
             break
         resolver.start()

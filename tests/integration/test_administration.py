@@ -80,15 +80,6 @@ def test_retractions_and_corrections_are_in_the_log(
     ]
 
 
-def test_an_interrupted_retraction_is_repeated(broker: Broker, topics: Topics) -> None:
-    """A command that ended between two records is given again: a record that is in the log twice changes nothing."""
-    begin(broker, topics)
-    assert call("retract", "https://a.example/1", broker=broker, topics=topics) == 0
-    assert call("retract", "https://a.example/1", "https://a.example/2", broker=broker, topics=topics) == 0
-    urls = [record.url for record in log_of(broker.connection, topics) if isinstance(record, RetractionRecord)]
-    assert urls == ["https://a.example/1", "https://a.example/1", "https://a.example/2"]
-
-
 def test_nothing_is_added_to_a_log_that_no_service_began(
     broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:

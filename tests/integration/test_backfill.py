@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.log_records import BackfillRecord, PageRecord, is_backfilled, is_reported
+from dedup_service.core.log_records import PageRecord, is_backfilled, is_reported
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.messages.log_record import numbered
@@ -224,38 +223,6 @@ def test_a_replay_writes_no_verdict_that_was_not_wanted_and_leaves_none_to_be_wr
             assert offsets.of(BACKFILL_DECIDED) == {BACKFILLED: log[-1][0] + 1}
     finally:
         remove(broker.connection, new)
-
-
-def test_a_signal_ends_after_a_batch_and_the_same_command_goes_on(
-    broker: Broker,
-    topics: Topics,
-    serve: Callable[..., Serving],
-    start: Backfilling,
-    options: tuple[str, ...],
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """The summary counts pages in the log, which has the files by their numbers; what is done is not read again."""
-    (values, good), (others, more_good) = lines(55, 3600), lines(58, 50)
-    file, other = write(tmp_path / "pages.jsonl", values), write(tmp_path / "other.jsonl", others)
-    begun(serve())
-    logged = LoggedPages(broker, topics)
-    process = start("--rate", 300, file, other)
-    logged.more(process)
-    process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=HANG_S)[1].decode()
-    assert process.returncode == 143, said
-    stopped = summary_of(said)
-    assert stopped["interrupted"] is True
-    with file.open("r+b") as done:
-        done.write(b"x" * 8000)  # several lines are one now: whoever counted them again would find another file
-    assert run([*options, str(file), str(other)]) in {0, 3}  # 3 if it meets a bad line
-    finished = summary_of(capfd.readouterr().err)
-    assert stopped["pages"] + finished["pages"] == len(good) + len(more_good)  # type: ignore[operator]
-    assert complaints(broker, topics, len(good) + len(more_good)) == []
-    log = numbered(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints])
-    named = {record.source.partition: record.name for _, record in log if isinstance(record, BackfillRecord)}
-    assert named == {1: str(file.resolve()), 2: str(other.resolve())}
 
 
 def test_outputs_all_publishes_each_page_once(

@@ -5,12 +5,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from deploy.kafka import Cluster, ClusterError
 from deploy.kafka.readiness import wait_until
 from tests.hangs import HANG_S
 
@@ -24,12 +22,6 @@ def answers(bootstrap: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
-def test_a_node_that_does_not_start_shows_its_log():
-    """A setting that Kafka refuses ends in an error that quotes Kafka."""
-    with pytest.raises(ClusterError, match=r"log\.retention\.ms"):
-        Cluster(settings={"log.retention.ms": "soon"}).open()
-
-
 def test_no_broker_outlives_a_killed_parent(tmp_path):
     """A SIGKILL of the process that started it ends the broker too, and the next start removes its data."""
     with launcher(tmp_path) as parent:
@@ -41,15 +33,6 @@ def test_no_broker_outlives_a_killed_parent(tmp_path):
     with launcher(tmp_path, "--", "true") as parent:
         parent.wait()
     assert not list(tmp_path.iterdir())
-
-
-def test_a_broker_outlives_the_thread_that_started_it(own_cluster):
-    """A parent-death signal fires when the starting thread ends; so a thread that stays starts the broker."""
-    started: list[Cluster] = []
-    thread = threading.Thread(target=lambda: started.append(own_cluster()))
-    thread.start()
-    thread.join()
-    assert started[0].answers(0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
@@ -181,22 +181,6 @@ def test_the_mark_is_written_first_and_last(
             require_empty(broker.connection, half)
 
 
-def test_records_that_are_not_committed_yet_are_seen(broker: Broker, half: Topics) -> None:
-    """Whoever writes there may still commit. What was aborted is gone, although its offsets are not."""
-    partition = TopicPartition(half.fingerprints, 0)
-    producer = connect(KafkaProducer, broker.connection, transactional_id=f"{half.prefix}somebody")
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.send(half.fingerprints, b"{}", partition=0).get(30)
-    with pytest.raises(StateError, match=r"something was written to .*fingerprints already"):
-        require_empty(broker.connection, half)
-    producer.abort_transaction()
-    producer.close()
-    with closing(connect(KafkaConsumer, broker.connection, isolation_level="read_committed")) as reader:
-        assert wait_until(lambda: reader.end_offsets([partition])[partition] > 1, timeout_s=HANG_S)
-    require_empty(broker.connection, half)
-
-
 def test_a_log_that_was_deleted_alone_is_not_begun_again(broker: Broker, half: Topics, tmp_path: Path) -> None:
     """The offsets beside it are of the old one: a service would pass over every page below them."""
     sink, transactions = filling(broker, half)
@@ -205,12 +189,3 @@ def test_a_log_that_was_deleted_alone_is_not_begun_again(broker: Broker, half: T
         sink.finish()
     with pytest.raises(StateError, match=r"is empty, but .*dedup\.offsets has offsets of a log"):
         Service(service(broker, half, tmp_path)).run(threading.Event())
-
-
-def test_a_set_without_its_topic_of_offsets_is_named(
-    broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The command that creates what is missing is in the message."""
-    where = ["--bootstrap", broker.bootstrap, "--prefix", f"{topics.prefix}nowhere."]
-    assert run(["policy", "show", *where]) == 2
-    assert f"twinsieve topics create --prefix {topics.prefix}nowhere." in capfd.readouterr().err

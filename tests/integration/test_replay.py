@@ -1,16 +1,12 @@
 """A log decided again: unchanged, by another rule, in another space, into separate topics."""
 
 import json
-import random
-import string
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.admin import ConfigResource, ConfigResourceType
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import (
@@ -30,13 +26,10 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import ConsumerRecord, connect
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.control.operator_records import BY, append_policy, corrections_in
-from dedup_service.runtime.kafka.control.replay import PageRefetcher, Replayed
-from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics
 from dedup_service.runtime.kafka.messages.log_record import log_message, log_messages, numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
@@ -213,38 +206,6 @@ def test_pages_that_was_created_again_is_not_read(
     assert run([*arguments, "--from", "log"]) == 0
 
 
-def test_a_page_that_a_topic_refuses_does_not_stop_a_replay(broker: Broker, topics: Topics, new_topics: Topics) -> None:
-    """It becomes a dead letter with the reason, and leaves the index by a record; the others are written."""
-    long = " ".join(random.Random(1).choices(string.ascii_letters, k=30_000))
-    values = [json.dumps(page(number, text)).encode() for number, text in enumerate((None, long, None))]
-    offsets = append(broker.connection, topics.pages, [Message(topics.pages, value, partition=0) for value in values])
-    records: list[LogRecord] = [PolicyRecord(Policy(rule_for(), Action.FLAG, SPACE), initial=True, log="the-log")]
-    for offset, value in zip(offsets, values, strict=True):
-        answer = prepare_record(SpaceOptions(), PageMessage(topics.pages, 0, offset, value))
-        assert not isinstance(answer, BadRecord)
-        records.append(PageRecord(Source(topics.pages, 0, offset), answer, SPACE))
-    sources = [(number, Source(topics.pages, 0, offset)) for number, offset in enumerate(offsets, 1)]
-    with closing(PageRefetcher(broker.connection, topics.pages)) as pages:
-        batch = [Replayed(number, records[number], pages.find(source)) for number, source in sources]
-    transactions = TransactionalProducer(broker.connection, f"{new_topics.prefix}replay")
-    transactions.open()
-    with closing(transactions), closing(connect(KafkaAdminClient, broker.connection)) as client:
-        limit = {"max.message.bytes": "10000"}  # while the replay is running: it would not start with that
-        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, new_topics.unique, limit)])
-        replica = Replica(NamesInMemory())
-        sink = ReplayTopics(new_topics, "new-log", transactions, replica)
-        sink.begin()
-        sink.take([Replayed(0, records[0]), *batch])
-        sink.finish()
-    assert replica.counts["unwritten"] == 1
-    unique = [json.loads(value)["id"] for value in values_of(broker.connection, new_topics.unique)]
-    assert unique == ["p0", "p2"]
-    assert values_of(broker.connection, new_topics.dlq) == [values[1]]
-    log = records_of(broker.connection, new_topics)
-    places = {record.prepared.page.id: sequence for sequence, record in log if isinstance(record, PageRecord)}
-    assert [record.sequences for _, record in log if isinstance(record, UnwrittenRecord)] == [(places["p1"],)]
-
-
 LOST, COPY, GONE = map(sequence_at, (5, 9, 6))
 """Sequences in `log_of_losses`: a page that was never passed on, its copy, a page that `pages` does not have."""
 
@@ -293,22 +254,6 @@ def log_of_losses(broker: Broker, topics: Topics) -> Topics:
         ],
     )
     return topics
-
-
-def test_losses_are_replayed_as_lines(
-    broker: Broker, log_of_losses: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A page that was never passed on leaves at its place; a message that is no record is counted and left out."""
-    output = tmp_path / "verdicts.jsonl"
-    where = ["--bootstrap", broker.bootstrap, "--prefix", log_of_losses.prefix]
-    assert run(["replay", *where, "--output", str(output)]) == 0
-    assert output.read_bytes().splitlines() == expected(broker.connection, log_of_losses)
-    kinds = {line["sequence"]: line["verdict"] for line in map(json.loads, output.read_bytes().splitlines())}
-    assert (kinds[LOST], kinds[COPY]) == ("unique", "unique")
-    told, notice = capfd.readouterr().err.splitlines()[-2:]
-    counts = json.loads(told)
-    assert (counts["unreadable"], counts["expired"], counts["unwritten"], counts["policy"]) == (1, 5, 3, 2)
-    assert "1 messages of the log are not records" in notice
 
 
 @pytest.mark.parametrize("from_pages", [False, True])

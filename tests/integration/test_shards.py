@@ -1,15 +1,11 @@
 """An index over several processes: real shards, a resolver and a broker, and verdicts as of one process."""
 
-import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, TopicPartition
 
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.kafka.client.producers import Message, append
@@ -22,7 +18,7 @@ from tests.crawls.stream import Sent, stream
 from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
-from tests.integration.test_written_once import await_answers, kill
+from tests.integration.test_written_once import await_answers
 
 pytestmark = pytest.mark.slow
 
@@ -61,12 +57,6 @@ def publish(broker: Broker, topics: Topics, sent: list[Sent]) -> None:
     append(broker.connection, topics.pages, [Message(topics.pages, one.value, one.key, one.headers) for one in sent])
 
 
-def delete_answers(broker: Broker, topics: Topics) -> None:
-    """Delete the answers of the first shard, as retention does."""
-    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
-        admin.delete_records({TopicPartition(topics.candidates, 0): -1})  # all there are
-
-
 def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
     broker: Broker, sharded: Topics, start: Start
 ) -> None:
@@ -90,24 +80,6 @@ def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
     assert check(broker.bootstrap, sharded, sent).complaints == []
 
 
-def test_more_shards_go_on_where_older_answers_were_deleted(broker: Broker, sharded: Topics, start: Start) -> None:
-    """Partitions of `candidates` that were in use for longer than their retention do not begin at offset 0."""
-    sent = list(stream(9, 300))
-    resolver = start("resolver", "--steps", "decide", "--shards", "1")
-    start("fingerprints", "--steps", "fingerprint")
-    start("one", "--steps", "shard", "--shard", "1/1")
-    publish(broker, sharded, sent[:150])
-    await_answers(broker, sharded, 150)
-    resolver.end(signal.SIGTERM)
-    delete_answers(broker, sharded)
-    start("resolver", "--steps", "decide", "--shards", "2")
-    for name, number in (("first", "1/2"), ("second", "2/2")):
-        start(name, "--steps", "shard", "--shard", number)
-    publish(broker, sharded, sent[150:])
-    await_answers(broker, sharded, len(sent))
-    assert check(broker.bootstrap, sharded, sent).complaints == []
-
-
 def test_replicas_that_answer_differently_stop_the_resolver(broker: Broker, sharded: Topics, start: Start) -> None:
     """With --verify it ends with an error that names the shard and the message."""
     sent = list(stream(9, 100))
@@ -122,24 +94,3 @@ def test_replicas_that_answer_differently_stop_the_resolver(broker: Broker, shar
     append(broker.connection, sharded.candidates, [Message(sharded.candidates, value, partition=0) for value in values])
     assert resolver.process.wait(HANG_S) == 1
     assert f"two replicas of shard 1/1 give different answers to message {last.offset}" in resolver.log.read_text()
-
-
-def test_answers_that_were_lost_are_given_again(broker: Broker, sharded: Topics, start: Start, tmp_path: Path) -> None:
-    """Without its folder, and after `candidates` lost what it had, a resolver waits until the shards answer again."""
-    sent = list(stream(10, 300))
-    resolver = start("resolver", "--steps", "decide", "--shards", "1")
-    start("fingerprints", "--steps", "fingerprint")
-    shard = start("one", "--steps", "shard", "--shard", "1/1")
-    publish(broker, sharded, sent[:150])
-    await_answers(broker, sharded, 150)
-    for process, name in ((resolver, "resolver"), (shard, "one")):
-        kill(process)
-        shutil.rmtree(tmp_path / name)
-    delete_answers(broker, sharded)
-    resolver = start("resolver", "--steps", "decide", "--shards", "1")
-    publish(broker, sharded, sent[150:])
-    resolver.wait_for(lambda: "shard 1/1 has not answered" in resolver.get("/readyz")[1])
-    start("one", "--steps", "shard", "--shard", "1/1", "--answer-all")
-    await_answers(broker, sharded, len(sent))
-    assert check(broker.bootstrap, sharded, sent).complaints == []
-    assert "--answer-all" in resolver.log.read_text()

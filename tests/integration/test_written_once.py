@@ -20,7 +20,7 @@ from dedup_service.core.log_records import PageRecord, UnwrittenRecord
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.messages.log_record import numbered
-from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from tests.chaos.checking import check
 from tests.chaos.reading import Tail, read_all
 from tests.crawls.stream import Sent, stream
@@ -103,10 +103,6 @@ def kill(serving: Serving) -> None:
     serving.process.wait()
 
 
-def groups(topics: Topics) -> tuple[str, str]:
-    return f"{topics.prefix}g", f"{topics.prefix}g.decide"
-
-
 def test_a_second_group_on_one_prefix(broker: Broker, topics: Topics, start: Start) -> None:
     """It would write every output again; the log names its group, and all steps refuse another."""
     sent = list(stream(32, 60))
@@ -121,25 +117,6 @@ def test_a_second_group_on_one_prefix(broker: Broker, topics: Topics, start: Sta
             other.log.read_text()
         )
     assert check(broker.bootstrap, topics, sent).complaints == []
-
-
-def test_two_prefixes_one_instance(broker: Broker, topics: Topics, start: Start) -> None:
-    """Groups, instances and transactions carry the prefix, so that two services of one name share nothing."""
-    other = Topics(f"other{topics.prefix}")
-    create(broker.connection, other, Layout(partitions=1))
-    try:
-        for one in (topics, other):
-            append(broker.connection, one.pages, pages(one, 10, 0))
-        both = [
-            start("--instance", "one", state=f"state-{at}", prefix=one.prefix) for at, one in enumerate((topics, other))
-        ]
-        for number in (10, 20):
-            for one in (topics, other):
-                await_answers(broker, one, number)
-                append(broker.connection, one.pages, pages(one, 10, 0, number))
-        assert [serving.process.poll() for serving in both] == [None, None]
-    finally:
-        remove(broker.connection, other)
 
 
 @pytest.mark.parametrize("running", [False, True])
@@ -200,21 +177,6 @@ def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
     assert Counter(json.loads(verdict.value)["verdict"] for verdict in verdicts) == {"unique": 300 + later}
 
 
-def test_a_partition_that_was_empty_when_it_was_assigned(broker: Broker, topics: Topics, start: Start) -> None:
-    """Records that come to it and are deleted while the service is down are missed, too."""
-    append(broker.connection, topics.pages, pages(topics, 5, 1))
-    first = start()
-    await_answers(broker, topics, 5)
-    kill(first)
-    append(broker.connection, topics.pages, pages(topics, 30, 0))
-    expire(broker, topics, 30)
-    second = start()
-    await_answers(broker, topics, 6)
-    (letter,) = read_all(broker.bootstrap, [topics.dlq])[topics.dlq]
-    assert dict(letter.headers)["twinsieve.error"] == b"30 records up to offset 29 were deleted before they were read"
-    second.wait_for(lambda: "twinsieve_expired_records_total 30.0" in second.get("/metrics")[1])
-
-
 def test_a_topic_whose_limit_was_lowered_stops_nobody(broker: Broker, topics: Topics, start: Start) -> None:
     """A page that it does not take any more is a dead letter, and leaves the index: its next copy is unique."""
     noise = random.Random(7)
@@ -243,16 +205,3 @@ def limit(broker: Broker, topic: str, size_bytes: int) -> None:
     client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"max.message.bytes": str(size_bytes)})])
     client.close()
-
-
-def test_partitions_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: Topics, start: Start) -> None:
-    """Another with 3,000 that are gets its verdicts, and a stop does not wait for them."""
-    append(broker.connection, topics.pages, pages(topics, 3000, 1))
-    first = start("--steps", "fingerprint")
-    await_logged(broker, topics, 3000)
-    first.end(signal.SIGTERM)
-    for partition in (0, 2, 3):
-        append(broker.connection, topics.pages, pages(topics, 3000, partition))
-    second = start("--steps", "decide", "--drain-s", "6")
-    await_answers(broker, topics, 3000)
-    assert second.end(signal.SIGTERM) == 143

@@ -132,7 +132,7 @@ def test_failed_tries_lose_no_thread_and_no_socket(
                 committed_offsets(quick, GROUP, own_topics.pages)
         return settled(before)
 
-    committed_offsets(quick, GROUP, own_topics.pages)
+    committed_offsets(connection, GROUP, own_topics.pages)
     before = resources()
     wounded.pause(0)
     try:
@@ -150,10 +150,10 @@ def test_a_broker_that_freezes_between_two_questions_ends_them(
     connection: Connection, own_topics: Topics, wounded: Cluster
 ) -> None:
     """The brokers are asked each time, and only for so long; what the client remembers may be out of date."""
-    quick = Connection(connection.bootstrap, {"request_timeout_ms": "1000", "bootstrap_timeout_ms": "1500"})
-    reader = PartitionReader(quick, fetch_bytes=1 << 20, timeout_s=1)
+    reader = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=HANG_S)
     assert len(reader.partitions_of(own_topics.pages)) == 2
     wounded.pause(0)
+    reader._timeout_s = 1.0
     try:
         with pytest.raises(BrokerError):
             reader.partitions_of(own_topics.verdicts)

@@ -231,40 +231,6 @@ def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers
     assert len(log_of(broker.connection, topics)) == 404
 
 
-def test_a_stop_commits_begun_records_and_leaves_the_rest(broker: Broker, topics: Topics, workers: Preparer) -> None:
-    """After a stop and a restart nothing is missing and nothing is there twice."""
-    publish(broker.connection, topics, list(map(page, range(1500))))
-    few = FingerprintSettings(batch_records=100, in_flight=InFlightLimits(records=400))
-    first = Running(broker.connection, topics, workers, settings=few, one_batch=True)
-    eventually(first.stop.is_set, first)
-    first.end()
-    assert 0 < first.records < 1500
-    second = Running(broker.connection, topics, workers)
-    eventually(lambda: first.records + second.records >= 1500, second)
-    second.end()
-    counts = sources_of(log_of(broker.connection, topics))
-    assert (len(counts), set(counts.values())) == (1500, {1})
-
-
-@pytest.mark.long
-def test_a_member_that_joins_and_one_that_goes_lose_nothing(broker: Broker, topics: Topics, inline: Preparer) -> None:
-    """Records in flight of a partition that is reassigned are dropped, and read again by its new owner."""
-    small = FingerprintSettings(batch_records=20)
-    first = Running(broker.connection, topics, inline, settings=small)
-    publish(broker.connection, topics, list(map(page, range(500))))
-    eventually(lambda: first.records > 0, first)
-    second = Running(broker.connection, topics, inline, instance="two", settings=small)
-    publish(broker.connection, topics, list(map(page, range(500, 1500))))
-    eventually(lambda: len(second.step.assigned) == PARTITIONS // 2, second)
-    publish(broker.connection, topics, list(map(page, range(1500, 2000))))
-    eventually(lambda: second.records > 0, second)
-    first.end()
-    eventually(lambda: first.records + second.records >= 2000, second)
-    second.end()
-    counts = sources_of(log_of(broker.connection, topics))
-    assert (len(counts), set(counts.values())) == (2000, {1})
-
-
 def test_a_lost_append_is_done_again(broker: Broker, topics: Topics, inline: Preparer) -> None:
     """The step drops what is in flight and rewinds; records are there twice, and for the first time in their order."""
     small = FingerprintSettings(batch_records=20)
@@ -293,14 +259,3 @@ def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inli
     ):
         running.end()
     assert len(log_of(broker.connection, topics)) == 15
-
-
-def test_back_pressure_bounds_pages_in_flight(broker: Broker, topics: Topics, workers: Preparer) -> None:
-    """With room for few bytes, large pages are read one after the other, and all of them arrive."""
-    tight = FingerprintSettings(in_flight=InFlightLimits(records=20, bytes=200_000, chunk_bytes=50_000))
-    large = [Message("pages", b'{"url": "u:%d", "text": "%s"}' % (n, b"word " * 30_000), b"%d" % n) for n in range(40)]
-    publish(broker.connection, topics, large)
-    running = Running(broker.connection, topics, workers, settings=tight)
-    eventually(lambda: running.records == 40, running)
-    running.end()
-    assert len(sources_of(log_of(broker.connection, topics))) == 40

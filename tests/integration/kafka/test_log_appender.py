@@ -74,7 +74,7 @@ def test_kills_at_any_moment_lose_nothing(wounded: Cluster, connection: Connecti
         finally:
             stop.set()
 
-    appender = LogAppender(connection, "a", timeout_s=2.0)
+    appender = LogAppender(connection, "a", timeout_s=10.0)
     appender.open()
     killer = threading.Thread(target=hurt)
     killer.start()
@@ -96,16 +96,18 @@ def test_kills_at_any_moment_lose_nothing(wounded: Cluster, connection: Connecti
 @pytest.mark.usefixtures("threads")
 def test_a_frozen_broker_does_not_block_an_append(wounded: Cluster, connection: Connection, own_topics: Topics) -> None:
     """It is given up while the broker sleeps; what arrives late all the same is in its order, too."""
-    appender = LogAppender(connection, "a", timeout_s=3.0)
+    appender = LogAppender(connection, "a", timeout_s=HANG_S)
     appender.open()
     try:
         appender.append(numbered(own_topics, range(10)))
         wounded.pause(0)
+        appender._timeout_s = 3.0
         try:
             with pytest.raises(AppendLostError):
                 appender.append(numbered(own_topics, range(10, 500)))
         finally:
             wounded.resume(0)
+        appender._timeout_s = HANG_S
         appender.append(numbered(own_topics, range(10, 500)))
     finally:
         appender.close()

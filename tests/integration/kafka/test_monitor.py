@@ -18,8 +18,7 @@ from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog, Servic
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
 from tests.hangs import HANG_S
-from tests.integration.kafka.reading import take, until
-from tests.integration.kafka.test_group_consumer import Member
+from tests.integration.kafka.reading import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
 
@@ -159,22 +158,6 @@ def test_records_beyond_retention_are_counted_while_the_steps_stand_still(
     admin.close()
     backlog = monitor.measure()
     assert [(row(backlog, step).deleted, row(backlog, step).lag) for step in (FINGERPRINT, DECIDE)] == [(5, 5), (11, 5)]
-
-
-def test_a_partition_without_an_offset_begins_where_its_group_is(
-    connection: Connection, own_topics: Topics, monitor: BacklogMonitor
-) -> None:
-    """As for the steps themselves: a service of before the topic of offsets has only those of its groups."""
-    publish(connection, own_topics, range(20))
-    member = Member(connection, own_topics, "one")
-    transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")
-    transactions.open()
-    take(member.reader, 1)
-    transactions.commit([], {TopicPartition(own_topics.pages, 0): 12}, member.reader.group_metadata())
-    member.reader.close(leave=True)
-    transactions.close()
-    backlog = monitor.measure()
-    assert [row(backlog, step).lag for step in (FINGERPRINT, DECIDE)] == [8, 20]
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.core.log_records import PolicyRecord, RetractionRecord
+from dedup_service.core.log_records import PolicyRecord
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
@@ -26,10 +26,8 @@ from dedup_service.runtime.kafka.control.operator_records import (
     RequestedPolicy,
     append_policy,
 )
-from dedup_service.runtime.kafka.messages.log_record import encode
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
-from dedup_service.runtime.memory_limit import MemoryLimitError
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from tests.chaos.checking import check
 from tests.chaos.reading import read_all
@@ -148,37 +146,6 @@ def test_two_services_share_the_work_and_each_record_is_answered_once(
 def both_steps(service: Service) -> set[str]:
     """Return the steps of a service that have partitions."""
     return {step.step for step in service.status().steps if step.assigned}
-
-
-def test_operator_records_apply_to_every_service(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """A retraction and a policy that are appended while no service runs apply to later pages."""
-    sent = list(stream(15, PAGES))
-    publish(broker, topics, sent[:100])
-    progress = Progress()
-    with running(settings(broker, topics, tmp_path / "state"), progress):
-        progress.wait_for(everything_decided(broker, topics))
-    gone = RetractionRecord(sent[0].key.decode(), "taken down")
-    append(broker.connection, topics.fingerprints, [Message(topics.fingerprints, encode(gone), partition=0)])
-    space_id = build_fingerprinter().space_id
-    append_policy(broker.connection, topics, PolicyRecord(RequestedPolicy(space_id, rule_for(k=0), Action.PASS).policy))
-    publish(broker, topics, [sent[0], *sent[100:]])
-    with running(settings(broker, topics, tmp_path / "state"), progress):
-        progress.wait_for(everything_decided(broker, topics))
-    assert check(broker.bootstrap, topics, [*sent, sent[0]], frozenset({sent[0].truth.name})).complaints == []
-
-
-@pytest.mark.long
-def test_a_service_without_memory_ends_and_the_next_one_goes_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """The error has the limit; with a higher one, each record is answered once."""
-    sent = list(stream(14, 100))
-    publish(broker, topics, sent)
-    stopped, progress = Progress(), Progress()
-    tight = settings(broker, topics, tmp_path / "state", max_memory_bytes=1 << 20)
-    with pytest.raises(MemoryLimitError, match=r"a limit of 1\.00 MiB; raise it"), running(tight, stopped):
-        stopped.wait_for(lambda: False)
-    with running(settings(broker, topics, tmp_path / "state", max_memory_bytes=1 << 40), progress):
-        progress.wait_for(everything_decided(broker, topics))
-    assert check(broker.bootstrap, topics, sent).complaints == []
 
 
 @pytest.mark.long

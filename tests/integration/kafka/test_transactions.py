@@ -11,11 +11,11 @@ import pytest
 from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
-from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
+from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
 from tests.hangs import HANG_S
 from tests.integration.kafka.reading import committed_values, take
@@ -67,7 +67,7 @@ def test_a_commit_outlives_the_broker(
         threading.Timer(1.0, wounded.start, [0]).start()
         commit(producer, timeout_s)
 
-    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=90.0)
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=HANG_S)
     transactions.open()
     try:
         transactions.commit(batch(own_topics, "before"))
@@ -98,8 +98,9 @@ def test_kills_at_any_moment_leave_whole_transactions(
         finally:
             stop.set()
 
-    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=8.0)
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=HANG_S)
     transactions.open()
+    transactions._timeout_s = 8.0
     killer = threading.Thread(target=hurt)
     killer.start()
     told: dict[str, bool] = {}
@@ -111,6 +112,7 @@ def test_kills_at_any_moment_leave_whole_transactions(
                 told[name] = True
             except TransactionLostError:
                 told[name] = False
+        transactions._timeout_s = HANG_S
         transactions.commit(batch(own_topics, "last"))
     finally:
         killer.join()
@@ -126,17 +128,19 @@ def test_a_frozen_broker_does_not_block_a_commit_indefinitely(
     wounded: Cluster, connection: Connection, own_topics: Topics
 ) -> None:
     """It is reported lost while the broker still sleeps, and so is the next; after that everything works again."""
-    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=3.0)
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=HANG_S)
     transactions.open()
     try:
         transactions.commit(batch(own_topics, "before"))
         wounded.pause(0)
+        transactions._timeout_s = 3.0
         try:
             for name in ("lost 1", "lost 2"):
                 with pytest.raises(TransactionLostError):
                     transactions.commit(batch(own_topics, name))
         finally:
             wounded.resume(0)
+        transactions._timeout_s = HANG_S
         transactions.open()
         transactions.commit(batch(own_topics, "after"))
     finally:
@@ -204,22 +208,3 @@ def test_a_commit_of_an_earlier_generation_is_lost(connection: Connection, own_t
     finally:
         reader.close(leave=True)
         transactions.close()
-
-
-def test_the_message_that_is_too_large_is_named(connection: Connection, own_topics: Topics) -> None:
-    """We refuse it before anything is sent, the topic after; its neighbours are not blamed, and nothing was written."""
-    small = Topics(f"{own_topics.prefix}small.")
-    create(connection, small, Layout(partitions=1, max_page_bytes=20_000))
-    noise = random.Random(SEED).randbytes(60_000)
-    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", max_bytes=100_000)
-    transactions.open()
-    try:
-        for large in (noise, noise * 2):
-            messages = [Message(small.pages, b"a"), Message(small.pages, large), Message(small.pages, b"b")]
-            with pytest.raises(RecordTooLargeError, match="message 1") as caught:
-                transactions.commit(messages)
-            assert caught.value.position == 1
-        transactions.commit([Message(small.pages, b"good")])
-    finally:
-        transactions.close()
-    assert committed_values(connection, small.pages) == [b"good"]

@@ -1,6 +1,5 @@
 """The table of canonical pages, against what `groups` says of the same log."""
 
-import random
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from dedup_service.runtime.groups.canonical_table import CanonicalTable, TablePo
 from dedup_service.runtime.groups.log_groups import LogGroups
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from tests.page_names import NamesInMemory
-from tests.runtime.groups.canonical_logs import TimedLog, expected_choices, generated_log
+from tests.runtime.groups.canonical_logs import TimedLog
 from tests.runtime.kafka.state.list_log import first, page
 
 
@@ -45,31 +44,6 @@ class Followed:
         self.table.commit(TablePosition(log.messages[end - 1].offset + 1))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_changes_add_up_to_the_groups_of_the_log(seed: int, tmp_path: Path) -> None:
-    """After any message, whatever was retracted and however the policy changed; no change is given twice."""
-    rng = random.Random(seed)
-    log = TimedLog(generated_log(rng, 50), together=seed % 2 == 1)
-    followed = Followed(tmp_path / "table")
-    with closing(followed.table):
-        start = 0
-        while start < len(log.messages):
-            end = min(len(log.messages), start + rng.randint(1, 3))
-            followed.take(log, start, end)
-            assert followed.choices == expected_choices(log.messages[:end])
-            start = end
-    assert followed.changes > 10
-
-
-def test_the_order_of_batches_changes_nothing_at_the_end(tmp_path: Path) -> None:
-    """All at once gives what message by message does."""
-    log = TimedLog(generated_log(random.Random(9), 120))
-    followed = Followed(tmp_path / "table")
-    with closing(followed.table):
-        followed.take(log, 0, len(log.messages))
-    assert followed.choices == expected_choices(log.messages)
-
-
 def test_nothing_is_left_of_a_page_that_was_retracted(tmp_path: Path) -> None:
     """Neither in the file nor beside it; its copy stands for the group."""
     told = "http://a.example/secret"
@@ -81,19 +55,6 @@ def test_nothing_is_left_of_a_page_that_was_retracted(tmp_path: Path) -> None:
         followed.take(log, 3, 4)
         assert not any(b"secret" in path.read_bytes() for path in tmp_path.iterdir())
     assert list(followed.choices.values()) == [sequence_at(log.messages[2].offset)]
-
-
-def test_what_was_not_committed_is_not_there(tmp_path: Path) -> None:
-    """A process that is killed goes on from the last commit."""
-    log = TimedLog([first(), page(0, "http://a.example/1", 1), page(1, "http://b.example/1", 1)])
-    followed = Followed(tmp_path / "table")
-    followed.take(log, 0, 2)
-    followed.groups.take([(0, *pair) for pair in numbered([log.messages[2]])])  # type: ignore[list-item]
-    followed.table.close()
-    with closing(CanonicalTable.open(tmp_path / "table", "a-log")) as table:
-        assert table.position == TablePosition(log.messages[1].offset + 1)
-        table.sweep(10)
-        assert table.drain() == []
 
 
 @pytest.mark.parametrize("harm", ["another log", "rubbish", "another version"])

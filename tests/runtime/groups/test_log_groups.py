@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dedup_service.core.decision.replica import Replica
-from dedup_service.core.groups import GroupMember, Removal, canonical_policy, grouped
+from dedup_service.core.groups import GroupMember, Removal
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
@@ -144,17 +144,6 @@ def test_the_policy_of_canonical_pages_changes_no_verdict() -> None:
     assert outcomes == unchanged.apply_many([(at, record) for (at, _), record in zip(rows, plain, strict=True)])
     assert replace(changed.state(), policy=None) == replace(unchanged.state(), policy=None)
     assert np.array_equal(changed.rows().rows, unchanged.rows().rows)
-
-
-def test_no_record_that_people_add_changes_another_group() -> None:
-    """Verdicts are the same under every policy of canonical pages: the policy is not even given to the replica."""
-    log: list[LogRecord] = [policy(), page(0, 1, 1), page(1, 2, 1), RetractionRecord("http://a.example/1", "gone")]
-    rows = sorted(members_of(log, random.Random(1)).values(), key=lambda row: (row[0], row[1].sequence))
-    chosen = {
-        text: [group.canonical.url for group in grouped(rows, canonical_policy(text)) if group.canonical]
-        for text in ("earliest", "longest", "complete", "hosts:a.example")
-    }
-    assert all(urls == ["http://a.example/2"] for urls in chosen.values())
 
 
 def test_a_page_that_comes_later_cannot_have_been_unwritten() -> None:

@@ -15,6 +15,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.patches import hide_secrets
+from tests.hangs import HANG_S
 
 SECURED = {
     "security_protocol": "SASL_SSL",
@@ -34,9 +35,9 @@ def frozen() -> Iterator[str]:
 
 
 def ends(action: threading.Thread) -> bool:
-    """Whether the thread ends within 30 s; the client alone would wait for ever."""
+    """Whether the thread ends; the client alone would wait for ever."""
     action.start()
-    action.join(30)
+    action.join(HANG_S)
     return not action.is_alive()
 
 

@@ -1,6 +1,5 @@
 """Records of the log are read as they were written, by this version and, where that is safe, by others."""
 
-import json
 import re
 from dataclasses import dataclass, replace
 from datetime import date
@@ -17,7 +16,6 @@ from dedup_service.core.decision.bases import BasedState
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.similarity import Combined
-from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
@@ -48,15 +46,12 @@ from dedup_service.runtime.kafka.messages.log_record import (
     log_messages,
     numbered,
 )
-from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.page_batch import (
     MAX_PROBLEM_CHARS,
     MAX_TITLE_CHARS,
     encode_batch,
 )
 from tests.page_names import NamesInMemory
-from tests.runtime.embedded.prepared import SPACE_ID
-from tests.runtime.embedded.prepared import prepared as prepared_page
 
 texts = st.text(max_size=50)  # hypothesis leaves lone surrogates out, as UTF-8 does
 values = st.none() | st.integers(0, 2**64 - 1)
@@ -153,28 +148,6 @@ def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
     assert decode(encode(record)) == [record]
 
 
-def test_a_claim_goes_through_the_log() -> None:
-    """The canonical link of a published page is in its record, and decides as it would in one process."""
-    lines: list[dict[str, object]] = [
-        {"url": "https://a.example/1"},
-        {"url": "https://a.example/1/print", "canonical_url": "/1"},
-        {"url": "https://a.example/2", "canonical_url": "/1"},
-        {"url": "https://b.example/1"},
-    ]
-    replica = Replica(NamesInMemory())
-    replica.apply(0, PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=True, log="l"))
-    outcomes = []
-    for offset, (line, story) in enumerate(zip(lines, (1, 1, 2, 1), strict=True)):
-        message = PageMessage("pages", 0, offset, json.dumps(line | {"text": "t"}).encode())
-        page = message.page(lambda _html, _declared: Extraction())
-        record = PageRecord(Source("pages", 0, offset), replace(prepared_page(page.url, story), page=page), SPACE_ID)
-        outcomes.append(replica.apply(offset + 1, *decode(encode(record))))
-    verdicts = [outcome.verdict for outcome in outcomes if outcome is not None and outcome.verdict is not None]
-    assert [verdict.kind.value for verdict in verdicts] == ["unique", "unchanged", "unique", "duplicate"]
-    assert [verdict.duplicate_of for verdict in verdicts[1::2]] == ["https://a.example/1"] * 2
-    assert replica.counts["claim_refused"] == 1
-
-
 @given(records)
 def test_fields_of_a_later_writer_are_ignored(record: LogRecord) -> None:
     """A field may be added to version 3 if no verdict depends on it."""
@@ -211,19 +184,6 @@ def test_the_format_of_version_3_is_fixed() -> None:
     }
     assert encode_batch([PAGE, rejected]) == msgspec.msgpack.encode(columns)
     assert decode(msgspec.msgpack.encode(columns)) == [PAGE, rejected]
-
-
-def test_other_records_are_json_with_the_fields_of_their_values() -> None:
-    """A field that is missing has its default."""
-    policy = b"""{"kind":"policy","v":3,"policy":{"rule":{"conditions":[{"words":null,"body":7},{"words":6,"body":16}]},
-        "action":"drop","space_id":"space-1"},"initial":true,"log":"5f0e"}"""
-    rule = MatchRule((DistanceBound(body=7), DistanceBound(words=6, body=16)))
-    assert decode(policy) == [PolicyRecord(Policy(rule, Action.DROP, "space-1"), initial=True, log="5f0e")]
-    rejected = b'{"kind":"rejected","v":3,"source":{"topic":"pages","partition":0,"offset":7},"problem":"not JSON"}'
-    assert encode(RejectedRecord(Source("pages", 0, 7), "not JSON")) == rejected
-    assert decode(rejected) == [RejectedRecord(Source("pages", 0, 7), "not JSON")]
-    correction = b'{"kind":"correction","v":3,"url":"u:1","original":"u:2","duplicate":false,"reason":"two reports"}'
-    assert encode(CorrectionRecord("u:1", "u:2", duplicate=False, reason="two reports")) == correction
 
 
 @pytest.mark.parametrize("change", [(b'"records":70', b'"records":-1'), (b'"after":70', b'"after":71')])
@@ -341,25 +301,6 @@ def test_no_bytes_raise_another_error_than_they_should(noise: bytes, at: int) ->
     except StateError:
         return
     assert all(isinstance(record, PageRecord | RejectedRecord | UnreadableRecord) for record in read)
-
-
-def test_a_date_and_a_share_of_main_text_take_five_bytes() -> None:
-    """The day alone is stored, from any form of a date; what is no date, or no share, is none."""
-    written = ["2024年3月5日", "2024-03-05T08:00:00Z", "soon", "99999-01-01", "9" * 10**6, None]
-    pages = [published(date, percent) for date, percent in zip(written, [0, 100, 101, -1, 10**6, None], strict=True)]
-    value = encode_batch(pages)
-    assert len(encode_batch(pages * 100)) - len(encode_batch([PAGE] * 600)) == pytest.approx(5 * 600, abs=30)
-    read = [record.prepared.page for record in decode(value) if isinstance(record, PageRecord)]
-    assert [page.date for page in read] == ["2024-03-05"] * 2 + [None] * 4
-    assert [page.text_percent for page in read] == [0, 100] + [None] * 4
-
-
-def test_a_large_page_does_not_make_its_record_large() -> None:
-    """The text stays in `pages`, and only the beginning of a title is kept."""
-    page = replace(PAGE.prepared.page, title="x" * 10**6, text="y" * 10**6)
-    value = encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page)))
-    assert len(value) < 1000
-    assert len(encode(RejectedRecord(PAGE.source, "z" * 10**6))) < 2000
 
 
 def test_a_lone_surrogate_does_not_stop_the_stream() -> None:

@@ -20,14 +20,12 @@ from dedup_service.runtime.embedded.database import ForeignStateError, StateInUs
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.kafka.messages.shard_messages import answer_parts
 from dedup_service.runtime.kafka.shards.copying import CopiedShard, copy_shard
-from dedup_service.runtime.kafka.state.deciding_state import decode_deciding_state, encode_deciding_state
 from dedup_service.runtime.kafka.state.local_state import LocalState
-from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.manifest import read_manifest
 from tests.core.shards.test_shards import log_of
 from tests.page_names import NamesInMemory
-from tests.runtime.kafka.shards.folders import FolderShard, opened
-from tests.sharded_run import LoggedMessage, ShardedRun, decided_alone, messages_of, parts_of
+from tests.runtime.kafka.shards.folders import opened
+from tests.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 
 WINDOW, PAGES = 16, 500
 
@@ -129,51 +127,6 @@ def test_shards_at_one_message_are_merged(seed: int, of: int, fewer: int, tmp_pa
             answers = shard.answer_to(len(messages), outcomes)
         expected, _ = never_copied(number, seed)
         assert answers == {message.offset: expected[message.offset] for message in messages[end:]}
-
-
-@pytest.mark.parametrize("seed", [8, 9])
-@pytest.mark.parametrize("more", [2, 4])
-def test_a_resolver_goes_on_with_copied_shards(seed: int, more: int, tmp_path: Path) -> None:
-    """Two shards decide half of a log, their copies the other half: the outcomes are those of one process."""
-    messages, _, _ = log(seed)
-    end = len(messages) // 2
-    before, after = ShardedRun(2), ShardedRun(2 * more)
-    folders = [tmp_path / "one", tmp_path / "two"]
-    with opened("1/2", folders[0], messages) as one, opened("2/2", folders[1], messages) as two:
-        before.shards = [one.shard, two.shard]
-        decided = list(before.decide(messages[:end]))
-        for shard in (one, two):
-            shard.outcomes_at = sum(outcome.offset < shard.shard.next_outcome for outcome in before.decoded_outcomes())
-            shard.snapshot()
-    state = decode_deciding_state(encode_deciding_state(before.replica.state(), PendingOutcomes()))
-    after.answered, after.outcomes = before.answered, list(before.outcomes)
-    after.replica = after.resolver(state.replica)
-    locals_, after.shards = [], []
-    for index in range(2 * more):
-        number, folder = f"{index + 1}/{2 * more}", tmp_path / f"new-{index}"
-        copy(number, folder, folders[index % 2])
-        locals_.append(LocalState.open(folder))
-        after.shards.append(FolderShard(ShardNumber.parse(number), locals_[-1], messages).shard)
-    decided += after.follow(messages[end:])
-    for local in locals_:
-        local.close()
-    assert decided == decided_alone(messages)
-
-
-def test_a_running_shard_is_copied_as_its_last_snapshot_has_it(tmp_path: Path) -> None:
-    """What it has learned since is not in the copy, its folder is not changed, and names come with it."""
-    messages, _, outcomes = log(2)
-    with opened("1/2", tmp_path / "from", messages) as shard:
-        shard.answer_to(20, outcomes)
-        shard.snapshot()
-        shard.answer_to(40, outcomes)
-        manifest = (tmp_path / "from" / "pages" / "manifest.json").read_bytes()
-        copied = copy("3/4", tmp_path / "new", tmp_path / "from")
-        assert copied.offset == messages[19].offset
-        assert copied.names == copied.entries
-        assert (tmp_path / "from" / "pages" / "manifest.json").read_bytes() == manifest
-        shard.answer_to(len(messages), outcomes)
-        shard.snapshot()
 
 
 @pytest.fixture(scope="module")

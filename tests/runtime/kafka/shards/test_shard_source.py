@@ -74,22 +74,6 @@ def test_a_snapshot_that_the_shard_replaces_meanwhile_is_read_again(
         one.answer_to(len(messages), outcomes)
 
 
-@pytest.mark.parametrize("pattern", ["*.rows", "*.evidence", "live-*", "extra-*"])
-@pytest.mark.parametrize("change", ["missing", "cut off", "flipped"])
-def test_a_torn_copy_is_refused(pattern: str, change: str, half: Path, tmp_path: Path) -> None:
-    """A file that is not as the manifest says gives an error, and no shard."""
-    shutil.copytree(half, tmp_path / "torn")
-    (path,) = (tmp_path / "torn" / "pages").glob(pattern)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 9] ^= 1
-    path.unlink()
-    if change != "missing":
-        path.write_bytes(content if change == "flipped" else content[:9])
-    with pytest.raises(StoreDamagedError):
-        copy("1/4", tmp_path / "new", f"file://{tmp_path}/torn")
-    assert not (tmp_path / "new" / "pages").exists()
-
-
 def test_an_incomplete_copy_says_how_to_copy(half: Path, tmp_path: Path) -> None:
     """The manifest has to come last, or the shard to be stopped."""
     shutil.copytree(half, tmp_path / "torn")

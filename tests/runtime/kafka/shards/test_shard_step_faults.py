@@ -3,7 +3,7 @@
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,17 +24,14 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.events import Observers
-from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome
 from dedup_service.runtime.kafka.shards.restore import restore_shard
-from dedup_service.runtime.kafka.shards.shard_step import RestoredShard, ShardStep
 from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.shard_state import ShardReplica
 from dedup_service.runtime.kafka.topics import Topics
-from tests.core.shards.test_shards import SPACE, log_of
+from tests.core.shards.test_shards import SPACE
 from tests.oracle.crawl import Crawl
 from tests.sharded_run import LoggedMessage, ShardedRun, messages_of, parts_of
 
@@ -61,44 +58,6 @@ class Reader:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-class Appender:
-    """Keeps what is appended."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-
-    def append(self, messages: Iterable[Message]) -> list[int]:
-        """Append messages."""
-        self.messages += messages
-        return []
-
-
-def test_a_shard_that_always_waits_for_outcomes_takes_snapshots(tmp_path: Path) -> None:
-    """While the resolver is the slower one, a message is begun at the end of each turn; a snapshot comes before it."""
-    messages = messages_of(list(log_of(5, 200, rule_for(), window=16, most=16)))
-    resolved = ShardedRun(1)
-    list(resolved.decide(messages))
-    outcomes = [Read(place, value) for place, value in enumerate(resolved.outcomes)]
-    with LocalState.open(tmp_path / "shard", snapshot_every=32) as local:
-        local.names.begin("a-log", -1, lambda _at: {})
-        local.pages.begin(None)
-        shard = Shard(ShardNumber(1, 1), local.names, entries=local.pages.entries)
-        step = ShardStep(
-            Topics(""),
-            local,
-            RestoredShard(shard, "a-log", "", 0),
-            Reader([Read(message.offset, message.value) for message in messages], 1000),  # type: ignore[arg-type]
-            Reader(outcomes, 1),  # type: ignore[arg-type]
-            Appender(),  # type: ignore[arg-type]
-            Observers([]),
-        )
-        while shard.offset < messages[-1].offset // 2:
-            step.turn(threading.Event())
-            local.pages.wait()
-        stored = local.pages.stored()
-    assert stored is not None, "there is no snapshot"
 
 
 class Log(Reader):

@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.candidates import RemovedEntry
@@ -12,7 +11,7 @@ from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.evidence.similarity import Combined
-from dedup_service.core.log_records import CorrectionRecord, LogBase, Policy, Source
+from dedup_service.core.log_records import CorrectionRecord, LogBase, Policy
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
@@ -22,9 +21,8 @@ from dedup_service.runtime.kafka.state.deciding_state import (
     UnreadableDecidingStateError,
     decode_deciding_state,
     encode_deciding_state,
-    pending_outcomes_of,
 )
-from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 
 rules = st.sampled_from([rule_for(), rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 8, 64]), window=st.integers(1, 9999))
@@ -68,28 +66,6 @@ replica_states = st.builds(
     corrections=st.lists(st.builds(CorrectionRecord)).map(tuple),
     decider=deciders,
 )
-pending_outcomes = st.builds(
-    PendingOutcome,
-    st.integers(0, 1 << 62),
-    st.none() | st.text(),
-    st.binary(),
-    st.binary(),
-    st.none() | st.text(),
-    st.booleans(),
-)
-sources = st.builds(Source, st.text(), st.integers(0, 9), st.integers(0, 1 << 62))
-
-
-@given(replica_states, st.dictionaries(sources, pending_outcomes), st.dictionaries(partitions, st.integers(0, 1 << 62)))
-def test_a_state_survives_as_bytes(
-    state: ReplicaState, pending: dict[Source, PendingOutcome], written: dict[tuple[str, int], int]
-) -> None:
-    """The replica's state, the pending outcomes and the written offsets are decoded as they were encoded."""
-    outcomes = PendingOutcomes(pending, written)
-    decoded = decode_deciding_state(encode_deciding_state(state, outcomes))
-    assert decoded.replica == state
-    assert dict(pending_outcomes_of(decoded).items()) == dict(outcomes.items())
-    assert pending_outcomes_of(decoded).written == outcomes.written
 
 
 @pytest.mark.parametrize("decider", [b"", b"rubbish", msgspec.msgpack.encode({"version": 2}), None])

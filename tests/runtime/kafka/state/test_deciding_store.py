@@ -9,14 +9,12 @@ import pytest
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import LogRecord, RetractionRecord, sequence_at
+from dedup_service.core.log_records import LogRecord, sequence_at
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
-from dedup_service.runtime.kafka.state.deciding_store import DecidingStore
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest
-from dedup_service.runtime.store.store_info import store_info
 
 from .list_log import ListLog, first, page
 from .test_restore import fresh, run
@@ -63,22 +61,6 @@ def test_damage_found_while_deciding_builds_the_folder_again(
     assert read_manifest(tmp_path / PAGES_FOLDER).sequence == sequence_at(2 * len(PAGES))
 
 
-def test_a_compacted_folder_goes_on_as_before(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No dead row is left of the last snapshot, the log is read from there, and the state is that of the log."""
-    gone: list[LogRecord] = [RetractionRecord(f"u{number}", "gone") for number in range(0, 40, 3)]
-    log = [*PAGES, *gone, *(page(number, f"u{number}", number) for number in range(40, 60))]
-    run(tmp_path, ListLog(log), keep=True)
-    before = store_info(tmp_path / PAGES_FOLDER)
-    with LocalState.open(tmp_path) as local:
-        local.compact(lambda *_: None)
-    info = store_info(tmp_path / PAGES_FOLDER)
-    assert info.rows == info.live_rows == before.live_rows
-    assert info.rows < before.rows
-    assert (info.commit_sequence, info.memory.keys()) == (before.commit_sequence, before.memory.keys())
-    log.append(page(60, "copy", 1))
-    assert run(tmp_path, ListLog(log)) == fresh(tmp_path_factory, log)
-
-
 def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> None:
     """`why` gets the error, and so does the next step, which is the deciding thread's."""
     run(tmp_path, ListLog(PAGES), keep=True, images=True)
@@ -89,28 +71,6 @@ def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> Non
             list(held)
         with pytest.raises(StoreDamagedError, match=r"\.evidence"):
             local.pages.step()
-
-
-def test_held_entries_are_those_of_their_moment(tmp_path: Path) -> None:
-    """Pages that came later are not among them, as long as the ones before have not been removed."""
-    with LocalState.open(tmp_path) as local:
-        replica = restored(local, PAGES).replica
-        held, before = replica.held(), replica.rows().rows["sequence"].tolist()
-        for number in range(40, 60):
-            apply(replica, page(number, f"u{number}", number))
-        assert held.rows().rows["sequence"].tolist() == before
-        assert len(replica.rows()) == 60
-
-
-def test_entries_that_were_closed_are_not_read(tmp_path: Path) -> None:
-    """A reader that goes on after the end gets an error, not the memory of files that are gone."""
-    with LocalState.open(tmp_path) as local:
-        held = restored(local, PAGES).replica.held()
-        pieces = iter(held)
-    with pytest.raises(StateError, match="kept pages are closed"):
-        next(pieces)
-    with pytest.raises(StateError, match="kept pages are closed"):
-        held.size()
 
 
 def test_readers_and_the_deciding_thread_do_not_disturb_each_other(tmp_path: Path) -> None:
@@ -161,13 +121,3 @@ def test_a_folder_in_use_stays_open(tmp_path: Path) -> None:
         closing.join()
         assert len(state.replica.rows()) == 40
     local.close()
-
-
-def test_without_a_policy_there_is_nothing_to_keep(tmp_path: Path) -> None:
-    """A step and a snapshot before the first policy do nothing."""
-    pages = DecidingStore(tmp_path / PAGES_FOLDER, superseded=tmp_path / "snapshot")
-    pages.begin(None)
-    pages.step()
-    assert pages.stored() is None
-    assert pages.close()
-    assert not (tmp_path / PAGES_FOLDER).exists()

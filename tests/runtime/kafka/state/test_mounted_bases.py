@@ -17,8 +17,6 @@ from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source, first_offset
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.rules.profiles import rule_for
-from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action, Verdict
 from dedup_service.runtime.embedded.state import StateSettings
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
@@ -228,18 +226,3 @@ def test_files_of_a_base_that_are_missing_or_altered_end_the_process(tmp_path: P
         run(tmp_path / "own", log, given)
     rows.write_bytes(content)
     assert run(tmp_path / "own", log, given).verdicts == run(tmp_path / "fresh", log, given).verdicts
-
-
-@pytest.mark.parametrize("rule", [rule_for("body"), rule_for("words"), rule_for()])
-@pytest.mark.parametrize("keep", [None, Keep(max_pages=15)])
-def test_a_log_may_begin_with_another_rule_than_its_base(tmp_path: Path, rule: MatchRule, keep: Keep | None) -> None:
-    """Tables that it probes and the base has not are built; verdicts are those of a state that is begun so."""
-    records = stream(19, 140)
-    given = {"corpus": str(made(tmp_path / "corpus", records[:80]))}
-    first = first_with(given, tmp_path)
-    policy = replace(first.policy, rule=rule, keep=keep or first.policy.keep)
-    log = log_of(replace(first, policy=policy), records[80:])
-    run(tmp_path / "own", log[:20], given, snapshot=True)
-    found = run(tmp_path / "own", log, given).verdicts
-    with closing(opened(tmp_path / "embedded", given["corpus"], rule=rule, keep=keep)) as state:
-        assert said(found) == said(apply(state, records[80:]))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import StateError
-from dedup_service.runtime.kafka.state.page_names import PageNameStore, temporary_page_names
+from dedup_service.runtime.kafka.state.page_names import PageNameStore
 
 
 def nowhere(sequence: int) -> dict[int, tuple[str, str]]:
@@ -23,18 +23,6 @@ def begun(path: Path, log: str, sequence: int) -> PageNameStore:
     names = PageNameStore(path)
     names.begin(log, sequence, nowhere)
     return names
-
-
-def test_names_are_found_at_once_and_after_a_restart(tmp_path: Path) -> None:
-    """A name is found before it is written and after the file is opened again; an id may equal the URL."""
-    names = begun(tmp_path / "names", "log", -1)
-    names.add(3, "an id", "an url")
-    names.add(5, "url", "url")
-    assert (names.name(3), names.name(5)) == (("an id", "an url"), ("url", "url"))
-    names.close()
-    names = begun(tmp_path / "names", "log", 5)
-    assert (names.name(3), names.name(5)) == (("an id", "an url"), ("url", "url"))
-    names.close()
 
 
 def test_names_after_the_snapshot_are_deleted(tmp_path: Path) -> None:
@@ -79,20 +67,6 @@ def test_missing_names_are_read_from_the_log_and_stored(tmp_path: Path) -> None:
     ]
 
 
-def test_temporary_names_are_kept_for_the_block_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names beyond a batch are read from the file; a name that was not added is an OSError; no file is left."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with temporary_page_names() as names:
-        for sequence in range(10_000):
-            names.add(sequence, f"p{sequence}", f"https://a.example/{sequence}")
-        assert names.name(0) == ("p0", "https://a.example/0")
-        assert names.name(9_999) == ("p9999", "https://a.example/9999")
-        with pytest.raises(OSError, match=r"name of page 10000 .* free space in TMPDIR"):
-            names.name(10_000)
-        assert list(tmp_path.iterdir())
-    assert not list(tmp_path.iterdir())
-
-
 def test_an_erased_name_is_in_no_byte_of_the_file(tmp_path: Path) -> None:
     """A page that was taken down, added lately or long ago; the names of others stay."""
     names = begun(tmp_path / "names", "log", -1)
@@ -108,19 +82,6 @@ def test_an_erased_name_is_in_no_byte_of_the_file(tmp_path: Path) -> None:
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert [number for number in range(200) if b"story-%04d" % number not in content] == [40, 160]
     assert [number for number in range(200) if b"id-%04d" % number not in content] == [40, 160]
-
-
-def test_names_of_expired_pages_are_forgotten(tmp_path: Path) -> None:
-    """Those up to a sequence are gone; the others are found."""
-    names = begun(tmp_path / "names", "log", -1)
-    for sequence in range(20):
-        names.add(sequence, "id", f"url{sequence}")
-    names.flush()
-    names.forget(12)
-    assert names.name(13) == ("id", "url13")
-    with pytest.raises(StateError):
-        names.name(12)
-    names.close()
 
 
 def test_a_backlog_is_forgotten_with_the_names_that_come(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from dedup_service.core.log_records import (
     sequence_at,
 )
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.state import restore as restore_module
@@ -139,15 +138,6 @@ def test_a_snapshot_changes_nothing(
     assert run(folder, ListLog(log), written=written) == fresh(tmp_path_factory, log, written)
 
 
-def test_names_in_the_file_are_not_read_from_the_log(tmp_path: Path) -> None:
-    """With snapshot and names, only the first record and the snapshot's last are read one by one."""
-    run(tmp_path, ListLog(SOME), keep=True)
-    log = ListLog([*SOME, page(20, "copy", 3)])
-    restored = run(tmp_path, log)
-    assert log.read_singly == [0, 40]
-    assert restored.state.counts["duplicate"] == 14
-
-
 def pages_folder(folder: Path) -> Path:
     """Return the folder of the kept pages."""
     return folder / PAGES_FOLDER
@@ -219,13 +209,6 @@ def test_a_log_that_differs_from_the_snapshot_is_read_from_the_start(
     assert "another message at its offset 42" in caplog.text
 
 
-def test_an_empty_log_gives_an_empty_state(tmp_path: Path) -> None:
-    """Nothing is restored, nothing is stored, and reading starts at 0."""
-    restored = run(tmp_path, ListLog([]), keep=True)
-    assert (restored.state.sequence, restored.position, restored.tail) == (-1, 0, "")
-    assert not pages_folder(tmp_path).exists()
-
-
 def test_a_restore_can_be_stopped(tmp_path: Path) -> None:
     """With the event set it returns None, and the folder can be opened again."""
     stop = threading.Event()
@@ -243,19 +226,6 @@ def test_it_ends_early_at_too_many_pending_outcomes(tmp_path: Path, monkeypatch:
         restored = restore(local, log, {}, max_waiting=7)
     assert restored is not None
     assert (len(restored.pending_outcomes), restored.position) == (7, 15)
-
-
-def test_a_restore_that_ends_early_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its policy is that of there: only a reader that has come to `end` may compare it with another."""
-    monkeypatch.setattr(restore_module, "MESSAGES_AT_ONCE", 4)
-    later = replace(first().policy, action=Action.DROP)
-    log = ListLog([*SOME, PolicyRecord(later)])
-    with LocalState.open(tmp_path) as local:
-        early = restore(local, log, {}, max_waiting=7)
-    assert early is not None
-    assert (early.position, early.end, early.replica.policy) == (15, log.end(), first().policy)
-    whole = run(tmp_path, log)
-    assert (whole.position, whole.end, whole.state.policy) == (log.end(), log.end(), later)
 
 
 def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from dedup_service.runtime.kafka.messages.log_record import numbered
 from dedup_service.runtime.kafka.state import temporary_replica as module
 from dedup_service.runtime.kafka.state.mounted_bases import BaseUnusableError
 from dedup_service.runtime.kafka.state.temporary_replica import temporary_replica
-from dedup_service.runtime.store.errors import StoreDamagedError
 from tests.runtime.embedded.prepared import SPACE_ID
 from tests.runtime.embedded.test_bases import digests, stream
 
@@ -79,15 +78,3 @@ def test_bases_that_are_not_as_the_log_says_are_refused(tmp_path: Path) -> None:
         decided_again(without, given)
     assert len(decided_again(without, {})) == 1
     assert decided_again(ListLog([]), given) == []
-
-
-def test_damage_of_a_base_is_named(tmp_path: Path) -> None:
-    """Its manifest is as the log says, so it is found while the log is read; the base is named, not the links alone."""
-    records = stream(9, 100)
-    corpus = made(tmp_path / "corpus", records[:80])
-    given = {"corpus": str(corpus)}
-    log = log_with(log_of(first_with(given, tmp_path), records[80:]))
-    rows = corpus / "pages" / "00000-0.rows"
-    rows.write_bytes(bytes(rows.stat().st_size))
-    with pytest.raises(StoreDamagedError, match=r"00000-0\.rows: .*links to the kept pages of the base corpus"):
-        decided_again(log, given)

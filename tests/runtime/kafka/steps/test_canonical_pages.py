@@ -207,27 +207,6 @@ def test_a_step_that_is_killed_anywhere_writes_each_change_once(
         assert any(group <= begun.policy.based_on for group in topic.choices())
 
 
-def test_a_change_of_the_policy_is_gone_through_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one part has written is not written again by the next start; the log is read on after the last one."""
-    monkeypatch.setattr("dedup_service.runtime.kafka.steps.canonical_pages._GROUPS_AT_ONCE", 2)
-    stories = [
-        page(2 * story + copy, f"http://{'ab'[copy]}.example/{story}", story, copy)
-        for story in range(7)
-        for copy in (0, 1)
-    ]
-    log = TimedLog([first(), *stories, with_policy("longest"), page(90, "http://c.example/90", 90)])
-    topic = Topic()
-    with running(tmp_path, log, topic) as turns:
-        turns(3)
-    begun = topic.written()
-    assert 0 <= begun.swept < TablePosition(0).swept
-    shutil.rmtree(tmp_path)
-    with running(tmp_path, log, topic) as turns:
-        turns(30)
-    check(topic, log)
-    assert len(topic.messages) == 14
-
-
 def test_a_transaction_of_which_it_is_not_known_whether_it_was_committed_is_looked_up(tmp_path: Path) -> None:
     """It is repeated if the topic does not have it, and only then."""
     log = TimedLog(generated_log(random.Random(3), 80))
@@ -244,32 +223,6 @@ def test_a_transaction_of_which_it_is_not_known_whether_it_was_committed_is_look
     with running(tmp_path, log, topic) as turns:
         turns(120)
     assert min(lost.values()) > 0
-    check(topic, log)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_stop_while_no_broker_answers_loses_nothing(seed: int, tmp_path: Path) -> None:
-    """Neither among pages nor while the groups are gone through; no snapshot says more than the table has."""
-    records = generated_log(random.Random(7), 60)
-    log, topic, rng = (
-        TimedLog([*records, with_policy("longest"), page(90, "http://c.example/90", 1)]),
-        Topic(),
-        random.Random(seed),
-    )
-    ended = False
-    while not ended:
-        stop = threading.Event()
-
-        def fail(when: str, stop: threading.Event = stop) -> None:
-            if when == "before" and rng.random() < 0.4:
-                stop.set()
-                raise TransactionLostError("no broker answers")
-
-        topic.fault = fail
-        with running(tmp_path, log, topic, stop=stop) as turns:
-            step = turns(3)
-            step._take_snapshot()
-            ended = step._table.position.offset > log.messages[-1].offset and not step._table.is_sweeping
     check(topic, log)
 
 

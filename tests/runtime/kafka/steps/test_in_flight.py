@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.consumer.fetcher import ConsumerRecord
 
-from dedup_service.core.log_records import ExpiredRecord, Source
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.steps.in_flight import InFlight, InFlightLimits
@@ -41,36 +40,6 @@ def records(partition: TopicPartition, start: int, stop: int, size: int = 10) ->
     fields = dict.fromkeys(ConsumerRecord._fields)
     fields |= {"topic": partition.topic, "partition": partition.partition}
     return [ConsumerRecord(**(fields | {"offset": offset, "value": bytes(size)})) for offset in range(start, stop)]
-
-
-def offsets(in_flight: InFlight, max_records: int = 1000) -> list[tuple[int, int]]:
-    """Return partition and offset of all ready records."""
-    return [(m.partition, m.offset) for chunk in in_flight.ready(max_records) for m in chunk.messages]
-
-
-def test_a_slow_page_delays_its_own_partition_only() -> None:
-    """Later chunks of its partition wait although they are done; those of another partition do not."""
-    in_flight, workers = InFlight(LIMITS), Workers()
-    in_flight.put([*records(P0, 0, 8), *records(P1, 0, 2)])
-    in_flight.start(workers.submit, 1.0)
-    workers.answer(1)
-    workers.answer(2)
-    assert offsets(in_flight) == [(1, 0), (1, 1)]
-    workers.answer(0)
-    assert offsets(in_flight) == [*((0, n) for n in range(8)), (1, 0), (1, 1)]
-
-
-def test_a_batch_has_whole_chunks_and_at_least_one() -> None:
-    """It has as many as the limit allows."""
-    in_flight, workers = InFlight(LIMITS), Workers()
-    in_flight.put(records(P0, 0, 12))
-    in_flight.start(workers.submit, 1.0)
-    for number in range(3):
-        workers.answer(number)
-    assert len(offsets(in_flight, 1)) == 4
-    assert len(offsets(in_flight, 9)) == 8
-    in_flight.committed(in_flight.ready(9))
-    assert offsets(in_flight) == [(0, n) for n in range(8, 12)]
 
 
 def test_chunks_are_limited_in_records_and_bytes() -> None:
@@ -126,25 +95,6 @@ def test_workers_have_many_small_chunks() -> None:
     assert len(idle.tasks) == 8 * LIMITS.started
 
 
-def test_dropped_chunks_are_never_ready() -> None:
-    """Waiting, started or done, they are dropped; records that are read again afterwards become ready."""
-    in_flight, workers = InFlight(LIMITS), Workers()
-    in_flight.put([*records(P0, 0, 12), *records(P1, 5, 6)])
-    in_flight.start(workers.submit, 1.0)
-    workers.answer(0)
-    in_flight.drop([P0])
-    workers.answer(1)
-    workers.answer(2)
-    assert in_flight.records == 1
-    in_flight.put(records(P0, 0, 2))
-    in_flight.start(workers.submit, 1.0)
-    for number in range(3, len(workers.tasks)):
-        workers.answer(number)
-    assert offsets(in_flight) == [(1, 5), (0, 0), (0, 1)]
-    in_flight.drop_all()
-    assert (in_flight.records, in_flight.ready(100)) == (0, [])
-
-
 def test_a_partition_may_use_half_of_a_limit() -> None:
     """It is paused at half of the limit in records or bytes, and all partitions at the whole limit."""
     in_flight = InFlight(LIMITS)
@@ -155,17 +105,6 @@ def test_a_partition_may_use_half_of_a_limit() -> None:
     in_flight.put(records(P1, 0, 1, 3800))
     assert in_flight.full([P0, P1]) == {P0, P1}
     assert in_flight.full([P1]) == {P1}
-
-
-def test_a_drain_keeps_the_started_chunks() -> None:
-    """Waiting chunks are dropped; what the workers have is still to be committed."""
-    in_flight, workers = InFlight(LIMITS), Workers()
-    in_flight.put([*records(P0, 0, 16), *records(P1, 0, 4)])
-    in_flight.start(workers.submit, 1.0)
-    in_flight.drop_waiting()
-    assert in_flight.records == 12
-    in_flight.start(workers.submit, 1.0)
-    assert len(workers.tasks) == 3
 
 
 class Stream:
@@ -219,18 +158,3 @@ def test_every_record_is_committed_once_and_in_order(
         stream.commit(P0, 1000)
         stream.in_flight.start(stream.workers.submit, 1.0)
     assert stream.committed == stream.read
-
-
-def test_partitions_with_anything_in_flight() -> None:
-    """Records, waiting or done, and records about deleted ones; not what was committed or dropped."""
-    in_flight, workers = InFlight(LIMITS), Workers()
-    assert in_flight.partitions == frozenset()
-    in_flight.put(records(P0, 0, 2))
-    in_flight.put_expired(P1, ExpiredRecord(Source("pages", 1, 0), 5))
-    assert in_flight.partitions == {P0, P1}
-    in_flight.start(workers.submit, 1.0)
-    workers.answer(0)
-    assert in_flight.partitions == {P0, P1}
-    in_flight.drop([P1])
-    in_flight.committed(in_flight.ready(10))
-    assert in_flight.partitions == frozenset()

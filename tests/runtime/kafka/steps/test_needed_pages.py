@@ -11,7 +11,7 @@ from dedup_service.core.log_records import Source
 from dedup_service.core.verdict import Action, Verdict, VerdictKind
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 from dedup_service.runtime.kafka.steps.needed_pages import NeededPages
-from dedup_service.runtime.kafka.steps.page_buffer import OVERHEAD_BYTES, PASSED_OVER, Ready
+from dedup_service.runtime.kafka.steps.page_buffer import PASSED_OVER, Ready
 
 VERDICT = PendingOutcome(1, "unique", b"{}")
 REJECTED = PendingOutcome(2, None, b"not a page")
@@ -69,29 +69,6 @@ def ready(needed: NeededPages, outcomes: PendingOutcomes, max_records: int = 100
     return written(needed.ready(outcomes, max_records, 1 << 20))
 
 
-def test_nothing_is_read_for_pages_with_a_verdict() -> None:
-    """Outcomes of one offset after the other are written without their pages, which are not lost."""
-    needed, outcomes = begun(5), known(pages(5, 6, 7))
-    assert needed.wanted(outcomes) == {}
-    assert ready(needed, outcomes) == [(5, "verdict"), (6, "verdict"), (7, "verdict")]
-    assert not any(item.is_lost for item in needed.ready(outcomes, 10, 100))
-
-
-def test_a_marker_in_a_gap_is_passed() -> None:
-    """The gap is read to its end, and that it has no record is known from the consumer's position."""
-    needed, outcomes = begun(), known(pages(0, 2))
-    assert needed.wanted(outcomes) == {0: (1, 2)}
-    read(needed, outcomes, reached=2)
-    assert ready(needed, outcomes) == [(0, "verdict"), (2, "verdict")]
-
-
-def test_a_record_that_fingerprinting_passed_over_is_a_dead_letter() -> None:
-    """It is in a gap, with an outcome for a later page."""
-    needed, outcomes = begun(), known(pages(0, 3))
-    read(needed, outcomes, 1, 2)
-    assert ready(needed, outcomes) == [(0, "verdict"), (1, "passed over"), (2, "passed over"), (3, "verdict")]
-
-
 def test_a_rejected_record_that_retention_deleted_is_an_empty_dead_letter() -> None:
     """A page that was deleted with it has its verdict all the same."""
     needed, outcomes = begun(), known(pages(0, 2) | {1: REJECTED})
@@ -112,16 +89,6 @@ def test_an_outcome_about_a_range_answers_all_of_it() -> None:
     assert ready(needed, outcomes) == [(3, "verdict")]
 
 
-def test_written_records_leave_and_others_stay() -> None:
-    """`ready` alone changes nothing: its transaction may be lost."""
-    needed, outcomes = begun(), known(pages(0) | {1: REJECTED, 2: REJECTED})
-    read(needed, outcomes, 1, 2)
-    assert needed.size_bytes == 2 * (4 + OVERHEAD_BYTES)
-    needed.done(needed.ready(outcomes, 2, 1 << 20))
-    assert ready(needed, outcomes) == [(2, "letter")]
-    assert (needed.records, needed.size_bytes) == (1, 4 + OVERHEAD_BYTES)
-
-
 def test_a_full_partition_wants_nothing_more() -> None:
     """Kept records are bounded; some are written, and then it reads on."""
     needed, outcomes = begun(max_records=2), known(dict.fromkeys(range(5), REJECTED))
@@ -129,28 +96,6 @@ def test_a_full_partition_wants_nothing_more() -> None:
     assert needed.wanted(outcomes) == {}
     needed.done(needed.ready(outcomes, 10, 1 << 20))
     assert needed.wanted(outcomes) == {0: (2, 3)}
-
-
-def test_markers_behind_the_last_page_are_passed_once_the_log_has_all_before_them() -> None:
-    """Before that, an outcome may still come."""
-    needed, outcomes = begun(), known({})
-    assert needed.wanted(outcomes) == {}
-    assert needed.passed(outcomes) == {}
-    needed.note_logged(0, 2)
-    assert needed.wanted(outcomes) == {0: (0, 2)}
-    assert needed.passed(outcomes) == {}
-    read(needed, outcomes, reached=2)
-    assert needed.passed(outcomes) == {0: 2}
-
-
-def test_records_behind_the_last_page_that_were_passed_over_wait_for_a_later_outcome() -> None:
-    """The step's offset does not pass them."""
-    needed, nothing = begun(), known({})
-    needed.note_logged(0, 2)
-    read(needed, nothing, 1, reached=2)
-    assert needed.passed(nothing) == {}
-    assert ready(needed, nothing) == []
-    assert ready(needed, known(pages(2))) == [(1, "passed over"), (2, "verdict")]
 
 
 def logged_outcome(offset: int, *, is_page: bool) -> Outcome:

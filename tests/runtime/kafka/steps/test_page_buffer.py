@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
-from dedup_service.runtime.kafka.steps.page_buffer import OVERHEAD_BYTES, PASSED_OVER, PageBuffer
+from dedup_service.runtime.kafka.steps.page_buffer import OVERHEAD_BYTES, PageBuffer
 
 
 @dataclass(frozen=True)
@@ -34,25 +34,6 @@ def offsets(buffer: PageBuffer, known: PendingOutcomes, max_records: int = 100) 
     return [(item.source.partition, item.source.offset) for item in buffer.ready(known, max_records, 1 << 20)]
 
 
-def test_a_partition_waits_for_the_outcome_of_its_head() -> None:
-    """Later pages of the partition do not overtake it; other partitions continue."""
-    buffer = PageBuffer("pages", 100, 1 << 20)
-    buffer.put([Consumed(0, 1), Consumed(0, 2), Consumed(1, 7)])
-    assert offsets(buffer, outcomes((1, 7))) == [(1, 7)]
-    assert offsets(buffer, outcomes((0, 1), (1, 7))) == [(0, 1), (1, 7)]
-    assert offsets(buffer, outcomes(*EVERY)) == [(0, 1), (0, 2), (1, 7)]
-
-
-def test_written_pages_leave_and_others_stay() -> None:
-    """`ready` alone changes nothing: its transaction may be lost."""
-    buffer = PageBuffer("pages", 100, 1 << 20)
-    buffer.put([Consumed(0, 1), Consumed(0, 2)])
-    known = outcomes((0, 1))
-    buffer.done(buffer.ready(known, 10, 1 << 20))
-    assert offsets(buffer, outcomes(*EVERY)) == [(0, 2)]
-    assert (buffer.records, buffer.size_bytes) == (1, 4 + OVERHEAD_BYTES)
-
-
 def test_pages_of_a_partition_that_has_gone_are_done() -> None:
     """It may move to another process while its transaction is committed, and come back, before that is known."""
     buffer = PageBuffer("pages", 100, 1 << 20)
@@ -63,26 +44,6 @@ def test_pages_of_a_partition_that_has_gone_are_done() -> None:
     buffer.put([Consumed(1, 1), Consumed(1, 2)])
     buffer.done(ready)
     assert offsets(buffer, outcomes(*EVERY)) == [(1, 2)]
-
-
-def test_a_revoked_partition_is_dropped() -> None:
-    """Its pages belong to another process; if it is assigned again, it starts at the given offset."""
-    buffer = PageBuffer("pages", 100, 1 << 20)
-    buffer.put([Consumed(0, 1), Consumed(1, 1)])
-    buffer.end(0)
-    assert offsets(buffer, outcomes(*EVERY)) == [(1, 1)]
-    buffer.begin(0, 1)
-    buffer.put([Consumed(0, 1)])
-    assert buffer.records == 2
-
-
-def test_limits_are_in_records_and_in_bytes() -> None:
-    """The buffer is full at whichever limit is reached first; nulls count, too."""
-    by_records, by_bytes = PageBuffer("pages", 2, 1 << 20), PageBuffer("pages", 100, 5000)
-    by_records.put([Consumed(0, 1), Consumed(0, 2, None)])
-    by_bytes.put([Consumed(0, 1, b"x" * 5000)])
-    assert by_records.full([0]) == by_bytes.full([0]) == {0}
-    assert offsets(by_records, outcomes((0, 1), (0, 2)), max_records=1) == [(0, 1)]
 
 
 def test_one_partition_whose_pages_are_not_in_the_log_yet_leaves_room_for_the_others() -> None:
@@ -133,28 +94,6 @@ def test_pages_that_were_read_before_they_expired_are_answered_by_the_outcome_of
     buffer.done(ready)
     assert offsets(buffer, outcomes((0, 8))) == [(0, 8)]
     assert buffer.size_bytes == 4 + OVERHEAD_BYTES
-
-
-def test_a_range_answers_its_records_though_a_later_one_has_its_outcome() -> None:
-    """They are not taken for pages that fingerprinting passed over."""
-    buffer = PageBuffer("pages", 100, 1 << 20)
-    buffer.begin(0, 0)
-    buffer.put([Consumed(0, offset) for offset in range(10)])
-    gone = PendingOutcome(1, None, b"8 records were deleted", end=8)
-    known = PendingOutcomes({Source("pages", 0, 0): gone, Source("pages", 0, 8): PendingOutcome(2, "unique", b"{}")})
-    ready = buffer.ready(known, 100, 1 << 20)
-    assert [(item.source.offset, item.end) for item in ready] == [(0, 8), (8, 9)]
-    buffer.done(ready)
-    assert offsets(buffer, outcomes((0, 9))) == [(0, 9)]
-    assert buffer.records == 1
-
-
-def test_a_page_that_fingerprinting_passed_over_does_not_hold_up_the_partition() -> None:
-    """The log has the pages of a partition in order, so it will never get an outcome."""
-    buffer = PageBuffer("pages", 100, 1 << 20)
-    buffer.put([Consumed(0, 1), Consumed(0, 2), Consumed(0, 3)])
-    ready = buffer.ready(outcomes((0, 2)), 100, 1 << 20)
-    assert [(item.source.offset, item.outcome is PASSED_OVER) for item in ready] == [(1, True), (2, False)]
 
 
 def test_a_partition_is_done_when_nothing_of_it_can_come() -> None:
