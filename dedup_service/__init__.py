@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from dedup_service.runtime.events import (
         BatchEvent,
         IndexEvent,
-        NullObserver,
         Observer,
         PageDecided,
         ProblemEvent,
@@ -71,7 +70,6 @@ __all__ = [
     "MatchRule",
     "MemoryLimitError",
     "NearDuplicateFilter",
-    "NullObserver",
     "Observer",
     "Page",
     "PageDecided",
@@ -122,7 +120,6 @@ _NAMES_OF_MODULES = {
     "dedup_service.runtime.events": (
         "BatchEvent",
         "IndexEvent",
-        "NullObserver",
         "Observer",
         "PageDecided",
         "ProblemEvent",

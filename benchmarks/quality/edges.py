@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.block_probe import count_within
+from dedup_service.core.index.block_seed import count_within
 from dedup_service.core.kernels import kernel, popcount
 
 Integers = npt.NDArray[np.int64]

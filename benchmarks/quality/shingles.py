@@ -14,9 +14,9 @@ from benchmarks.quality.edges import Edges
 from dedup_service.core.evidence.packed import SHINGLE
 from dedup_service.core.kernels import kernel
 from dedup_service.core.page import Page
+from dedup_service.core.text.folded_pages import without_repost_marks
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import fold, letters, without_headline
-from dedup_service.core.text.repost_markers import without_repost_marks
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

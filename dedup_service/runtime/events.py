@@ -4,13 +4,13 @@ All three emit the same events: a batch that was done and where its time went, t
 index sizes, problems.
 Invariant: an observer never delays or stops the work. It is called after the work, in the thread that did it, and must
 not block; an exception that it raises is logged, and the work goes on.
-Source: the shape of `stamina.instrumentation`: frozen values, and observers behind one Protocol.
+Source: the shape of `stamina.instrumentation`: frozen values, and observers behind one class.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Verdict
@@ -130,43 +130,14 @@ class ProblemEvent:
     count: int = 1
 
 
-class Observer(Protocol):
-    """Receives events. Methods are called in the thread that does the work and must not block.
+class Observer:
+    """Receives events. Override the methods of the events that you want; the others do nothing.
 
-    Derive from `NullObserver` to handle only some of the events.
-    """
-
-    def batch(self, event: BatchEvent) -> None:
-        """Called after a batch, once it is committed."""
-        ...
-
-    def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Called with the pages of a batch, in their order; repeated deliveries are left out."""
-        ...
-
-    def removed(self, event: RemovalEvent) -> None:
-        """Called after a kept page was removed from the index."""
-        ...
-
-    def index(self, event: IndexEvent) -> None:
-        """Called with index sizes."""
-        ...
-
-    def restore(self, event: RestoreEvent) -> None:
-        """Called with the progress of a restore."""
-        ...
-
-    def problem(self, event: ProblemEvent) -> None:
-        """Called after a problem that did not stop the work."""
-        ...
-
-
-class NullObserver:
-    """An observer that does nothing. Override the methods of the events that you want.
+    Methods are called in the thread that does the work and must not block.
 
     Example:
         ```python
-        class Counter(NullObserver):
+        class Counter(Observer):
             duplicates = 0
 
             def decided(self, pages):
@@ -175,25 +146,25 @@ class NullObserver:
     """
 
     def batch(self, event: BatchEvent) -> None:
-        """Do nothing."""
+        """Called after a batch, once it is committed."""
 
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Do nothing."""
+        """Called with the pages of a batch, in their order; repeated deliveries are left out."""
 
     def removed(self, event: RemovalEvent) -> None:
-        """Do nothing."""
+        """Called after a kept page was removed from the index."""
 
     def index(self, event: IndexEvent) -> None:
-        """Do nothing."""
+        """Called with index sizes."""
 
     def restore(self, event: RestoreEvent) -> None:
-        """Do nothing."""
+        """Called with the progress of a restore."""
 
     def problem(self, event: ProblemEvent) -> None:
-        """Do nothing."""
+        """Called after a problem that did not stop the work."""
 
 
-class Observers:
+class Observers(Observer):
     """Several observers as one. An exception in one of them stops neither the others nor the work.
 
     False if there are no observers, so that the caller can skip assembling events.

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
-from dedup_service.core.url import canonicalise, host_hash, page_addresses, url_hash
-from dedup_service.core.url_parameters import TRACKING_RULES, without_tracking
+from dedup_service.core.url import TRACKING_RULES, canonicalise, host_hash, page_addresses, url_hash, without_tracking
 from dedup_service.runtime.readers.record import addresses_at
 from tests.fuzz.budget import within
 from tests.fuzz.examples import fuzzed

@@ -16,7 +16,7 @@ from dedup_service import (
     BatchEvent,
     Keep,
     NearDuplicateFilter,
-    NullObserver,
+    Observer,
     Page,
     PreparedPage,
     StateError,
@@ -224,7 +224,7 @@ def runs_of(steps: Sequence[Step]) -> Iterator[list[Fetched] | RetractionRecord 
         yield pages
 
 
-class _KillAt(NullObserver):
+class _KillAt(Observer):
     """Kills its process when a batch is durable. batches: how many it lets pass before."""
 
     def __init__(self, batches: int) -> None:

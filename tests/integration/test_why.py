@@ -19,7 +19,7 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.interfaces.cli.main import run
 from dedup_service.interfaces.http.server import Address
 from dedup_service.interfaces.http.service import Addresses, ServedService
-from dedup_service.runtime.events import BatchEvent, NullObserver
+from dedup_service.runtime.events import BatchEvent, Observer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.explain.page_lookup import PageTextLookup
 from dedup_service.runtime.kafka.messages.headers import page_key
@@ -40,7 +40,7 @@ TEXT = ". ".join(article(at, 12) for at in range(20))
 Ask = Callable[..., tuple[int, Any]]
 
 
-class Decided(NullObserver):
+class Decided(Observer):
     """An observer that waits until a number of pages is decided."""
 
     def __init__(self) -> None:

@@ -9,14 +9,14 @@ from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.events import (
     BatchEvent,
     IndexEvent,
-    NullObserver,
+    Observer,
     PageDecided,
     RemovalEvent,
 )
 from tests.runtime.embedded.prepared import prepared
 
 
-class Seen(NullObserver):
+class Seen(Observer):
     """An observer that keeps events."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Seen(NullObserver):
         self.indexes.append(event)
 
 
-class Broken(NullObserver):
+class Broken(Observer):
     """An observer that fails."""
 
     def decided(self, pages: object) -> None:

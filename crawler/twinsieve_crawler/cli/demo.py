@@ -1,14 +1,17 @@
 """`twinsieve demo`: crawl a small news site on localhost, and compare every verdict with the truth.
 
-With --bootstrap, a service behind a broker gives the verdicts (`demo_kafka`); site, crawl and table are the
+With --bootstrap, a service behind a broker gives the verdicts (`ask_the_service`); site, crawl and table are the
 same.
 """
 
 import sys
 import tempfile
 import threading
+import time
+import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,46 @@ from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, da
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import with_options
+from dedup_service.runtime.kafka.client.config import Connection
 from twinsieve_crawler.cli.crawl import PUBLISHING, exit_code
-from twinsieve_crawler.cli.demo_kafka import Answers, ask_the_service
 from twinsieve_crawler.cli.feeds import feeds
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The result of a demo crawl. verdicts: in the order of their arrival; seconds: wall clock."""
+
+    code: ExitCode
+    verdicts: list[dict[str, Any]]
+    seconds: float
+
+
+def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], bootstrap: str) -> Answers:
+    """Create topics, start a service, crawl from `starts`, publish, and wait for a verdict on every page."""
+    from dedup_service.runtime.kafka.topics import Layout, Topics, create
+    from twinsieve_crawler.demo.service import DemoService, verdicts_of
+    from twinsieve_crawler.running import project_settings, run_site
+
+    connection, topics = Connection(bootstrap), Topics(f"demo-{uuid.uuid4().hex[:8]}.")
+    create(connection, topics, Layout(partitions=4))
+    click.echo(f"Pages go to {topics.pages} at {connection.bootstrap}, verdicts come from {topics.verdicts}", err=True)
+    with DemoService.running(folder, topics.prefix, bootstrap) as service:
+        outcome = run_site(
+            project_settings(
+                {**settings, "TWINSIEVE_KAFKA_BOOTSTRAP": bootstrap, "TWINSIEVE_KAFKA_PREFIX": topics.prefix}
+            ),
+            {"urls": starts},
+        )
+        published = outcome.stats.get("twinsieve/published_count", 0)
+        click.echo(f"{published} pages published in {outcome.seconds:.1f} s", err=True)
+        ended = time.monotonic()
+        verdicts = verdicts_of(connection, topics.verdicts, published, service)
+    waited_s = time.monotonic() - ended
+    click.echo(f"{len(verdicts)} verdicts, the last one {waited_s:.1f} s after the crawl", err=True)
+    lines = b"".join(msgspec.json.encode(verdict) + b"\n" for verdict in verdicts)
+    (folder / "verdicts.jsonl").write_bytes(lines)
+    return Answers(exit_code(outcome), verdicts, outcome.seconds + waited_s)
+
 
 FAST = {
     "AUTOTHROTTLE_ENABLED": False,

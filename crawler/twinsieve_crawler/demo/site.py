@@ -3,20 +3,182 @@
 The five sites have five path prefixes on one host, so that one crawl from `/` visits them all.
 Invariants: every build has the same bytes; every page but `/private/` can be reached from `/` by links and
 canonical links; no link points to a page that does not exist.
+
+Which site publishes which story, and with which edits: the truth of the demo, as data.
+
+An entry of `REPOSTS` reads: this site publishes this story after these edits.
+
+Pages of two daily series: the same frame and phrases, with other days and other numbers.
+
+They look alike but are not copies of each other, so each must be kept.
+
+Pages that a news site has besides its stories: a home page, a live page, about pages, a photograph.
+
+The live page is longer from its second visit on, as such pages are. The photograph has hardly any text.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import cycle, islice
+from typing import Any
 
 from twinsieve_crawler.demo.articles import Article, load_articles
 from twinsieve_crawler.demo.edits import apply_edits
 from twinsieve_crawler.demo.page import DemoPage, content_type
-from twinsieve_crawler.demo.plan import MOBILE, PRINTED, REPOSTS, SAME_EVENT
-from twinsieve_crawler.demo.series import series_articles
-from twinsieve_crawler.demo.small_pages import small_pages
-from twinsieve_crawler.demo.templates import Link, article_page, list_page
+from twinsieve_crawler.demo.templates import FRAMES, Link, article_page, list_page
 from twinsieve_crawler.demo.truth import Relation, Truth
+
+LIVE = "/daily/live/storm.html"
+FIRST_ENTRIES = 3
+"""Entries on the live page at its first visit."""
+HOME = (
+    '<!DOCTYPE html><html><head><meta charset="utf-8"><title>twinsieve demo</title></head><body><ul>{links}</ul>'
+    "</body></html>"
+)
+
+
+def small_pages(sites: Iterable[str]) -> list[DemoPage]:
+    """Return the home page, which links to `sites`, and the other small pages."""
+    texts = json.loads((files("twinsieve_crawler.demo") / "small_pages.json").read_text("utf-8"))
+    return [
+        _home(sites),
+        _live(texts["live"]),
+        _small("/daily/about.html", "daily", "关于我们", texts["about-zh"], "about page"),
+        _small("/courier/about.html", "courier", "About the Courier", texts["about-en"], "about page"),
+        _small("/daily/photo/1.html", "daily", "图集：月湖落日", texts["photo"], "a photograph, hardly any text"),
+    ]
+
+
+def _home(sites: Iterable[str]) -> DemoPage:
+    links = [(f"/{site}/", FRAMES[site].site_name) for site in sites]
+    links += [(LIVE, "暴雨直播"), ("/daily/photo/1.html", "图集"), ("/private/login", "登录")]
+    html = HOME.format(links="".join(f'<li><a href="{path}">{label}</a></li>' for path, label in links))
+    return DemoPage("/", (html.encode(),), "text/html; charset=utf-8", Truth("/", Relation.OWN, "list of sites"))
+
+
+def _live(entries: list[str]) -> DemoPage:
+    home = [("/daily/", "青河日报网首页")]
+    visits = (entries[:FIRST_ENTRIES], entries)
+    bodies = tuple(article_page("daily", _story("直播：青河市迎战暴雨", shown), home) for shown in visits)
+    truth = Truth("zh-live", Relation.SAME_PAGE, "live page, grows between visits")
+    return DemoPage(LIVE, bodies, content_type("daily"), truth)
+
+
+def _small(path: str, site: str, title: str, text: str, note: str) -> DemoPage:
+    body = article_page(site, _story(title, [text]), ())
+    return DemoPage(path, (body,), content_type(site), Truth(path, Relation.OWN, note))
+
+
+def _story(title: str, paragraphs: list[str]) -> Article:
+    return Article(
+        name="",
+        lang="zh",
+        title=title,
+        headline="",
+        section="",
+        author="编辑部",
+        date="2026-10-23",
+        tags=(),
+        paragraphs=tuple(paragraphs),
+    )
+
+
+def _weather(number: int, day: dict[str, Any]) -> Article:
+    """Return the weather bulletin of one day."""
+    date = f"{day['date'][5:7]}月{day['date'][8:]}日"
+    return Article(
+        name=f"zh-weather-{number}",
+        lang="zh",
+        title=f"青河市天气预报（{date}）",
+        headline="",
+        section="weather",
+        author="市气象台",
+        date=day["date"],
+        tags=("天气",),
+        paragraphs=(
+            (
+                f"市气象台{date}清晨五时发布：今天白天{day['sky']}，最高气温{day['high']}度，最低气温{day['low']}度，"
+                f"{day['wind']}，平均相对湿度{day['humidity']}%。"
+            ),
+            day["remark"],
+            "更多预报请收听早间广播，或拨打气象热线。",
+        ),
+    )
+
+
+def _market(number: int, day: dict[str, Any]) -> Article:
+    """Return the closing report of the exchange for one day."""
+    return Article(
+        name=f"en-market-{number}",
+        lang="en",
+        title=f"Maren exchange: closing report, {day['date']}",
+        headline="",
+        section="business",
+        author="Markets desk",
+        date=day["date"],
+        tags=("markets",),
+        paragraphs=(
+            (
+                f"The Maren index closed at {day['index']} on {day['date']}, {day['change']} per cent. "
+                f"Heating oil stood at {day['oil']} crowns a barrel and one crown bought {day['rate']} florins."
+            ),
+            day["remark"],
+            "Prices are as of half past four. The exchange opens again at nine.",
+        ),
+    )
+
+
+@cache
+def series_articles() -> tuple[Article, ...]:
+    """Return all pages of both series, weather first, oldest first."""
+    days = json.loads((files("twinsieve_crawler.demo") / "series.json").read_text("utf-8"))
+    weather = [_weather(number, day) for number, day in enumerate(days["weather"], start=1)]
+    market = [_market(number, day) for number, day in enumerate(days["market"], start=1)]
+    return (*weather, *market)
+
+
+Repost = tuple[str, str, tuple[str, ...]]
+
+REPOSTS: tuple[Repost, ...] = (
+    ("portal", "zh-bridge", ("other template",)),
+    ("fanti", "zh-bridge", ("traditional characters", "new headline")),
+    ("portal", "zh-library", ("new headline", "adverts")),
+    ("portal", "zh-rice", ("tail cut",)),
+    ("portal", "zh-metro", ("source line", "typography")),
+    ("fanti", "zh-street", ("traditional characters", "adverts")),
+    ("portal", "zh-lunch", ("first half only",)),
+    ("portal", "zh-birds", ("new headline",)),
+    ("fanti", "zh-birds", ("traditional characters",)),
+    ("portal", "zh-clinic", ("adverts",)),
+    ("portal", "zh-marathon", ("new headline",)),
+    ("portal", "zh-photon", ("new headline", "source line", "typography")),
+    ("wire", "en-ferry", ("new headline", "source line")),
+    ("wire", "en-lighthouse", ("source line",)),
+    ("wire", "en-flood", ("adverts",)),
+    ("wire", "en-nighttrain", ("typography",)),
+    ("wire", "en-orchard", ("tail cut",)),
+    ("wire", "en-tools", ("other template",)),
+    ("wire", "en-seabirds", ("new headline",)),
+    ("wire", "en-orchestra", ("first half only",)),
+    ("wire", "en-cyber", ("source line", "adverts")),
+)
+
+MOBILE = ("zh-metro",)
+"""Stories of the daily whose lists link to a mobile page, which names the full page as canonical."""
+
+PRINTED = ("zh-marathon-safety",)
+"""Stories of the daily whose page links to a print view, which names the page as canonical. Nobody reposts them."""
+
+SAME_EVENT = {
+    "zh-bridge-people": "zh-bridge",
+    "zh-marathon-safety": "zh-marathon",
+    "en-ferry-workers": "en-ferry",
+}
+"""Stories by another reporter about an event that another story covers → that story; both are to be kept."""
+
 
 HOME_SITE = {"zh": "daily", "en": "courier"}
 SECTIONS = {

@@ -23,11 +23,12 @@ The ordinal of a page is the number of pages decided before it; with it, every a
 log, not of how it was cut into batches or where it was continued.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import SETTLED, EntryPieces, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries, HeldValues, MemoryStore, entries_at
 from dedup_service.core.decision.entry_tables import EntryTables
-from dedup_service.core.decision.oldest_entries import OldestEntries
+from dedup_service.core.decision.expiry import OldestEntries
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.decision.page_runs import PageRun, RunRequest, run_on
 from dedup_service.core.decision.table_answers import ProbeBounds, probe_tables
@@ -83,200 +84,41 @@ class RemovedEntry:
     entry: Entry
 
 
-class Candidates(Protocol):
-    """Holds the entries, and finds those that are candidates for a page."""
+class Candidates(ABC):
+    """Holds the entries, and finds those that are candidates for a page.
 
-    def __len__(self) -> int:
-        """Return the number of live entries."""
-        ...
-
-    def announce(self, pages: PageColumns, *, judged: bool = True) -> None:
-        """Announce the pages that are decided next, in this order and no others, until `finish`.
-
-        judged: False if it is known what is kept of them: then nothing is found for them.
-        """
-        ...
-
-    def finish(self) -> None:
-        """End what was announced."""
-        ...
-
-    def begin(self, ordinal: int) -> None:
-        """Go on to the next page that was announced, which has this ordinal."""
-        ...
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether it is already known that nothing is found for the page: no visit, no equal text, no candidate."""
-        ...
-
-    def run_on(self, request: RunRequest) -> PageRun:
-        """Decide the pages behind the present one as far as that depends on their candidates alone (`page_runs`).
-
-        They have their effects then, but that the entries that expired are still to be removed.
-        """
-        ...
-
-    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
-        """Return the live entries that are candidates for the page, ascending by sequence.
-
-        evidence: of the page. common: returns those of its sentences that are the own text of its host, ascending:
-        uint32[n].
-        """
-        ...
-
-    def equal_texts(self) -> list[Entry]:
-        """Return the live entries with the same text as the page, the earliest of each hash, ascending."""
-        ...
-
-    def visit(self, url: int) -> Entry | None:
-        """Return the live entry of the URL with this hash, the earliest if there are several, or None."""
-        ...
-
-    def get(self, sequence: int) -> Entry | None:
-        """Return the live entry at `sequence`, or None."""
-        ...
-
-    def first(self) -> Entry | None:
-        """Return the earliest live entry, None if there is none."""
-        ...
-
-    def add(self) -> None:
-        """Add the entry of the page: it is found from now on."""
-        ...
-
-    def remove(self, entry: Entry, ordinal: int) -> None:
-        """Remove a live entry, as an effect of the page with this ordinal or of a record after it."""
-        ...
-
-    def removed(self) -> list[RemovedEntry]:
-        """Return the removed entries that the cells still need, in the order of their removal."""
-        ...
-
-    def young(self) -> list[Entry]:
-        """Return the live entries that are not settled, in order."""
-        ...
-
-    def state(self) -> bytes:
-        """Return what the candidates need beside `young` and `removed` to go on, b"" for nothing."""
-        ...
-
-    def held(self) -> HeldEntries:
-        """Return a view of the live entries, within milliseconds for any number of them."""
-        ...
-
-    def use(self, rule: MatchRule) -> None:
-        """Find what this rule asks for from now on."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateSizes:
-    """Sizes of the indexes. channels: block index by channel. cells: of the cell index."""
-
-    channels: dict[str, IndexStatistics]
-    cells: CellStatistics
-
-
-class LocalCandidates:
-    """Entries and indexes in this process.
-
-    rule: which sources are asked. restored: live entries to begin with, in order; those that are not settled are in
-    the window, others come after those of the store. store: None keeps entries in memory. tables: of the entries in
-    the store; None builds them. removed: entries that the cells still need; those without a row get one.
+    rule: which sources are asked. Has the window, and the pages that are announced; a subclass has the settled entries.
+    `last_candidates` is how many entries were looked at in tables for the latest page, `last_read` how many were read.
     """
 
-    def __init__(
-        self,
-        rule: MatchRule,
-        restored: EntryPieces = (),
-        *,
-        store: EntryStore | None = None,
-        tables: EntryTables | None = None,
-        layout: IndexLayout | None = None,
-        removed: Sequence[RemovedEntry] = (),
-    ) -> None:
-        self._layout = layout or IndexLayout()
-        self._store: EntryStore = MemoryStore() if store is None else store
-        self._tables = tables or EntryTables(self._layout)
-        self._has_images = tables is not None  # so whoever makes them releases sieves, of which images need more
+    _gone: Mapping[int, Any]
+    """Removed rows that what was found for the present pages may still name."""
+
+    def __init__(self, rule: MatchRule, layout: IndexLayout) -> None:
+        self._layout = layout
         self._window = Window()
-        self._removals: deque[_Removal] = deque()
-        self._unsettled: dict[int, _Removal] = {}
-        self._gone: dict[int, Entry] = {}
-        self._oldest = OldestEntries(self._store, self._gone)
+        self._bounds = ProbeBounds.of(rule)
         self._announced: PageColumns | None = None
-        self._judged = True
         self._begun = self._first = self._end = 0  # pages that were announced: begun, and those that the window has
         self._probe: BatchProbe | None = None
-        self._probed: tuple[PageColumns, CellAnswers]
         self._ordinal = -1
         self.last_candidates = self.last_read = 0
-        self._use(rule)
-        if tables is None:
-            for numbers, entries in self._store.live_pieces():
-                self._tables.restore(numbers, entries)
-        self._tables.probe_for(rule, self._store)
-        self._restore(restored, removed, renumbered=store is None, rebuilt=tables is None)
 
+    @abstractmethod
     def __len__(self) -> int:
-        return len(self._store) - len(self._gone) + len(self._window)
+        """Return the number of live entries."""
 
-    @property
-    def tables(self) -> EntryTables:
-        """The tables."""
-        return self._tables
-
-    def use(self, rule: MatchRule) -> None:
-        """Find what this rule asks for from now on. Outside of a batch."""
-        self._catch_up()
-        self._use(rule)
-        self._tables.probe_for(rule, self._store)
-
-    def sizes(self) -> CandidateSizes:
-        """Return the sizes of the indexes; takes about 1 ms. Fingerprints of the window count, too."""
-        channels: dict[str, IndexStatistics] = {}
-        for channel, index in self._tables.indexes.items():
-            settled = index.statistics()
-            young = self._window.rows()
-            values = young[channel][indexed_by(young["flags"], channel)]
-            entries, fingerprints = settled.entries + len(values), settled.fingerprints + len(np.unique(values))
-            channels[channel] = replace(settled, entries=entries, fingerprints=fingerprints)
-        return CandidateSizes(channels, self._tables.cells.statistics())
-
+    @abstractmethod
     def announce(self, pages: PageColumns, *, judged: bool = True) -> None:
         """Announce the pages that are decided next, in this order and no others, until `finish`.
 
         judged: False if it is known what is kept of them: then nothing is found for them.
         """
-        self.finish()
-        self._announced, self._judged = pages, judged
 
     def finish(self) -> None:
         """End what was announced."""
         self._end_probe()
         self._announced, self._begun, self._first, self._end = None, 0, 0, 0
-
-    @property
-    def store(self) -> EntryStore:
-        """The settled entries."""
-        return self._store
-
-    def keep(self, pages: PageColumns) -> None:
-        """Keep pages of which another process has decided that: they wait in the window."""
-        self.finish()
-        self._window.announce(pages)
-        self._window.keep_all(0, np.ones(len(pages), np.bool_))
-        self._window.finish()
-
-    def settle(self, ordinal: int, pages: PageColumns) -> CellAnswers:
-        """Settle what is due for pages of which the first has this ordinal; return what the cells say of them.
-
-        Everything that is due is settled then, so that the tables have all that another process must know.
-        """
-        answers = self._settle(ordinal, pages)
-        self._window.leave(ordinal - self._layout.window + max(0, len(pages) - 1))
-        return answers
 
     def begin(self, ordinal: int) -> None:
         """Go on to the next page that was announced, which has this ordinal."""
@@ -302,7 +144,7 @@ class LocalCandidates:
         They have their effects then, but that the entries that expired are still to be removed.
         """
         probe, first = self._current_probe(), self._begun - self._first
-        oldest = [] if request.bounds is None else [entry.sequence for entry in self._oldest.ahead(OLDEST_AHEAD)]
+        oldest = [] if request.bounds is None else self._expire_next()
         window = self._window.for_run(self._layout.window, self._first)
         run = run_on(request, *probe.runs, window, first, np.array(oldest, np.int64), len(self))
         if run.pages:
@@ -317,11 +159,11 @@ class LocalCandidates:
     def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the live entries that are candidates for the page, ascending by sequence.
 
-        Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
+        evidence: of the page. common: returns those of its sentences that are the own text of its host, ascending:
+        uint32[n].
         """
         probe = self._current_probe()
         if self._gone and probe.is_outdated(self._gone):
-            self._flush()
             probe = self._probe = self._renewed(probe.page)
         self.last_candidates, self.last_read = probe.looked_at, 0
         if not probe.has_candidates:
@@ -349,6 +191,186 @@ class LocalCandidates:
             return self._settled_visit(url) or self._window.visit(url)
         return next(iter(self._equal(found, "url_hash", 1)), None)
 
+    @abstractmethod
+    def get(self, sequence: int) -> Entry | None:
+        """Return the live entry at `sequence`, or None."""
+
+    @abstractmethod
+    def first(self) -> Entry | None:
+        """Return the earliest live entry, None if there is none."""
+
+    def add(self) -> None:
+        """Add the entry of the page: it is found from now on."""
+        self._window.keep(self._begun - 1 - self._first)
+
+    @abstractmethod
+    def remove(self, entry: Entry, ordinal: int) -> None:
+        """Remove a live entry, as an effect of the page with this ordinal or of a record after it."""
+
+    @abstractmethod
+    def removed(self) -> list[RemovedEntry]:
+        """Return the removed entries that the cells still need, in the order of their removal."""
+
+    def young(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order."""
+        return self._window.entries()
+
+    @abstractmethod
+    def state(self) -> bytes:
+        """Return what the candidates need beside `young` and `removed` to go on, b"" for nothing."""
+
+    @abstractmethod
+    def held(self) -> HeldEntries:
+        """Return a view of the live entries, within milliseconds for any number of them."""
+
+    def use(self, rule: MatchRule) -> None:
+        """Find what this rule asks for from now on. Outside of a batch."""
+        self._bounds = ProbeBounds.of(rule)
+
+    @abstractmethod
+    def _begin_probe(self, ordinal: int) -> None:
+        """Give the next pages that were announced, of which the first has this ordinal, their places; probe for them.
+
+        There are no more of them than the window has, so that none sees another leave it.
+        """
+
+    @abstractmethod
+    def _renewed(self, first: int) -> BatchProbe:
+        """Return what is found now for the pages that are probed. first: number of the present one."""
+
+    @abstractmethod
+    def _expire_next(self) -> list[int]:
+        """Return the sequences of the earliest `OLDEST_AHEAD` settled entries."""
+
+    @abstractmethod
+    def _settled_visit(self, url: int) -> Entry | None:
+        """Return the settled entry of a URL's hash, without what a batch knows."""
+
+    def _equal(self, found: Hashed, name: str, limit: int) -> list[Entry]:
+        """Return the earliest live entries with a hash of the page. name: its field in ROW."""
+        entries: list[Entry] = []
+        if found.rows:
+            probe = self._current_probe()
+            rows = (row for row in found.rows if row not in self._gone and probe.has(row, name, found.value))
+            entries = [probe.entry(row) for row in islice(rows, limit)]
+        if len(found.places) and len(entries) < limit:
+            entries += self._window.live(found.places, limit - len(entries))
+        return entries
+
+    def _current_probe(self) -> BatchProbe:
+        if self._probe is None:
+            raise RuntimeError("no page is judged: call `announce` and `begin`")
+        return self._probe
+
+    def _next_columns(self) -> PageColumns:
+        """Return the next pages that were announced, no more than the window has."""
+        if self._announced is None or self._end == len(self._announced):
+            raise RuntimeError("more pages are decided than were announced")
+        self._first, self._end = self._end, min(self._end + self._layout.window, len(self._announced))
+        columns = self._announced
+        return columns[self._first : self._end] if self._end - self._first < len(columns) else columns
+
+    def _end_probe(self) -> None:
+        self._probe = None
+        self._window.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSizes:
+    """Sizes of the indexes. channels: block index by channel. cells: of the cell index."""
+
+    channels: dict[str, IndexStatistics]
+    cells: CellStatistics
+
+
+class LocalCandidates(Candidates):
+    """Entries and indexes in this process.
+
+    rule: which sources are asked. restored: live entries to begin with, in order; those that are not settled are in
+    the window, others come after those of the store. store: None keeps entries in memory. tables: of the entries in
+    the store; None builds them. removed: entries that the cells still need; those without a row get one.
+    """
+
+    def __init__(
+        self,
+        rule: MatchRule,
+        restored: EntryPieces = (),
+        *,
+        store: EntryStore | None = None,
+        tables: EntryTables | None = None,
+        layout: IndexLayout | None = None,
+        removed: Sequence[RemovedEntry] = (),
+    ) -> None:
+        super().__init__(rule, layout or IndexLayout())
+        self._store: EntryStore = MemoryStore() if store is None else store
+        self._tables = tables or EntryTables(self._layout)
+        self._has_images = tables is not None  # so whoever makes them releases sieves, of which images need more
+        self._removals: deque[_Removal] = deque()
+        self._unsettled: dict[int, _Removal] = {}
+        self._gone: dict[int, Entry] = {}
+        self._oldest = OldestEntries(self._store, self._gone)
+        self._judged = True
+        self._probed: tuple[PageColumns, CellAnswers]
+        if tables is None:
+            for numbers, entries in self._store.live_pieces():
+                self._tables.restore(numbers, entries)
+        self._tables.probe_for(rule, self._store)
+        self._restore(restored, removed, renumbered=store is None, rebuilt=tables is None)
+
+    def __len__(self) -> int:
+        return len(self._store) - len(self._gone) + len(self._window)
+
+    @property
+    def tables(self) -> EntryTables:
+        """The tables."""
+        return self._tables
+
+    def use(self, rule: MatchRule) -> None:
+        """Find what this rule asks for from now on. Outside of a batch."""
+        self._catch_up()
+        super().use(rule)
+        self._tables.probe_for(rule, self._store)
+
+    def sizes(self) -> CandidateSizes:
+        """Return the sizes of the indexes; takes about 1 ms. Fingerprints of the window count, too."""
+        channels: dict[str, IndexStatistics] = {}
+        for channel, index in self._tables.indexes.items():
+            settled = index.statistics()
+            young = self._window.rows()
+            values = young[channel][indexed_by(young["flags"], channel)]
+            entries, fingerprints = settled.entries + len(values), settled.fingerprints + len(np.unique(values))
+            channels[channel] = replace(settled, entries=entries, fingerprints=fingerprints)
+        return CandidateSizes(channels, self._tables.cells.statistics())
+
+    def announce(self, pages: PageColumns, *, judged: bool = True) -> None:
+        """Announce the pages that are decided next, in this order and no others, until `finish`.
+
+        judged: False if it is known what is kept of them: then nothing is found for them.
+        """
+        self.finish()
+        self._announced, self._judged = pages, judged
+
+    @property
+    def store(self) -> EntryStore:
+        """The settled entries."""
+        return self._store
+
+    def keep(self, pages: PageColumns) -> None:
+        """Keep pages of which another process has decided that: they wait in the window."""
+        self.finish()
+        self._window.announce(pages)
+        self._window.keep_all(0, np.ones(len(pages), np.bool_))
+        self._window.finish()
+
+    def settle(self, ordinal: int, pages: PageColumns) -> CellAnswers:
+        """Settle what is due for pages of which the first has this ordinal; return what the cells say of them.
+
+        Everything that is due is settled then, so that the tables have all that another process must know.
+        """
+        answers = self._settle(ordinal, pages)
+        self._window.leave(ordinal - self._layout.window + max(0, len(pages) - 1))
+        return answers
+
     def get(self, sequence: int) -> Entry | None:
         """Return the live entry at `sequence`, or None."""
         young = self._window.get(sequence)
@@ -360,10 +382,6 @@ class LocalCandidates:
     def first(self) -> Entry | None:
         """Return the earliest live entry, None if there is none."""
         return self._oldest.first() or self._window.earliest()
-
-    def add(self) -> None:
-        """Add the entry of the page: it is found from now on."""
-        self._window.keep(self._begun - 1 - self._first)
 
     def remove(self, entry: Entry, ordinal: int) -> None:
         """Remove a live entry; the cells lose it when the page with this ordinal leaves the window."""
@@ -390,7 +408,7 @@ class LocalCandidates:
     def young(self) -> list[Entry]:
         """Return the live entries that are not settled, in order."""
         self._catch_up()
-        return self._window.entries()
+        return super().young()
 
     def state(self) -> bytes:
         """Return nothing: the store has the rest."""
@@ -401,19 +419,8 @@ class LocalCandidates:
         young = HeldValues(tuple(self.young()))
         return HeldEntries((*self._store.held().parts, young))
 
-    def _use(self, rule: MatchRule) -> None:
-        self._bounds = ProbeBounds.of(rule)
-
-    def _equal(self, found: Hashed, name: str, limit: int) -> list[Entry]:
-        """Return the earliest live entries with a hash of the page. name: its field in ROW."""
-        entries: list[Entry] = []
-        if found.rows:
-            probe = self._current_probe()
-            rows = (row for row in found.rows if row not in self._gone and probe.has(row, name, found.value))
-            entries = [probe.entry(row) for row in islice(rows, limit)]
-        if len(found.places) and len(entries) < limit:
-            entries += self._window.live(found.places, limit - len(entries))
-        return entries
+    def _expire_next(self) -> list[int]:
+        return [entry.sequence for entry in self._oldest.ahead(OLDEST_AHEAD)]
 
     def _settled_visit(self, url: int) -> Entry | None:
         """Return the settled entry of a URL's hash, without what a batch knows."""
@@ -424,22 +431,12 @@ class LocalCandidates:
         equal = rows[self._store.rows(rows)["url_hash"] == np.uint64(url)]
         return entries_at(self._store, equal[:1])[0] if len(equal) else None
 
-    def _current_probe(self) -> BatchProbe:
-        if self._probe is None:
-            raise RuntimeError("no page is judged: call `announce` and `begin`")
-        return self._probe
-
     def _begin_probe(self, ordinal: int) -> None:
         """Give the next pages that were announced, of which the first has this ordinal, their places; probe for them.
 
         There are no more of them than the window has, so that none sees another leave it.
         """
-        if self._announced is None or self._end == len(self._announced):
-            raise RuntimeError("more pages are decided than were announced")
-        self._first, self._end = self._end, min(self._end + self._layout.window, len(self._announced))
-        columns = self._announced
-        if self._end - self._first < len(columns):
-            columns = columns[self._first : self._end]
+        columns = self._next_columns()
         if not self._judged:
             if len(self._removals) + self._window.backlog(ordinal - self._layout.window) > _MAX_UNSETTLED:
                 self._settle(ordinal)
@@ -453,13 +450,10 @@ class LocalCandidates:
 
     def _renewed(self, first: int) -> BatchProbe:
         """Return what is found now for the pages that are probed. first: number of the present one."""
+        self._flush()
         columns, answers = self._probed
         found = probe_tables(columns, self._bounds, self._store, self._tables, answers)
         return BatchProbe(columns, self._bounds, found, self._window, first)
-
-    def _end_probe(self) -> None:
-        self._probe = None
-        self._window.finish()
 
     def _catch_up(self) -> None:
         """Do what waits for the next page that is probed, up to the latest page."""

@@ -1,5 +1,5 @@
 """Chooses and checks thresholds with labelled pages and pairs.
 
-`scoring` measures verdicts, `calibration` chooses thresholds; `candidate_pairs` and `active_sampling` find
+`scoring` measures verdicts, `calibration` chooses thresholds; `active_sampling` finds
 the pairs that a person is asked to label.
 """

@@ -1,8 +1,8 @@
 """Two pages side by side: their fingerprints bit by bit, and their words by weight.
 
 Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into blocks of
-equal size, block 0 the lowest, with one table each: two halves up to radius 3 (`core.index.block_halves`), else four
-blocks of 16 bits (`core.index.block_layout`). Table t finds a pair whose block t differs in no more bits than its
+equal size, block 0 the lowest, with one table each: two halves up to radius 3 (`core.index.block_halves_write`), else
+four blocks of 16 bits (`core.index.block_layout`). Table t finds a pair whose block t differs in no more bits than its
 tolerance, and the first table that finds it reports it. Further tables of a crowded bucket change how long a probe
 takes, never which block finds a pair.
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dedup_service.core.fingerprinter import Feature
-from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
+from dedup_service.core.index.block_halves_write import MAX_COMPACT_RADIUS
 
 _BITS = 64
 
@@ -113,7 +113,8 @@ def compare_channel(
 def tolerances_of(radius: int | None) -> tuple[int, ...]:
     """Return in how many bits a key of each table may differ, -1 if the radius does not need it.
 
-    Two, like `block_halves.half_tolerance`, or four, like `block_layout.tolerance`. radius: 0 to 7; None: no table.
+    Two, like `block_halves_write.half_tolerance`, or four, like `block_layout.tolerance`. radius: 0 to 7; None: no
+    table.
     """
     if radius is None:
         return -1, -1

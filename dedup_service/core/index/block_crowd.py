@@ -12,8 +12,7 @@ Source: Seidel, Aragon, "Randomized Search Trees", Algorithmica 1996.
 
 import numpy as np
 
-from dedup_service.core.index.block_lines import LINES_FREE, NODES, TABLES, Integers
-from dedup_service.core.index.block_memory import item_address
+from dedup_service.core.index.block_lines import LINES_FREE, NODES, TABLES, Integers, item_address
 from dedup_service.core.kernels import kernel_inline, load32, store32
 
 CROWD = 0xF000_0000

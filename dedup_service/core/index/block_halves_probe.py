@@ -6,7 +6,7 @@ list that is being written. So a core waits for many lines at once, in chains of
 are noted and expanded into lines of the refined tables.
 
 A line's six words are compared at once (`close_words`), which rejects nearly all; what passes is checked in full.
-`block_halves` explains why this misses nothing and reports nothing twice.
+`block_halves_write` explains why this misses nothing and reports nothing twice.
 
 Invariant: a probe changes no entry, only the work counters.
 """
@@ -22,14 +22,17 @@ from dedup_service.core.index.block_crowd import (
     next_number,
     step,
 )
-from dedup_service.core.index.block_halves import (
+from dedup_service.core.index.block_halves_write import (
+    WORK_COMPARED,
+    WORK_LINES,
+    WORK_PROBES,
+    Fingerprints,
     bits_between,
     half_of,
     half_tolerance,
     mixed_block,
     refined_of,
 )
-from dedup_service.core.index.block_halves_write import WORK_COMPARED, WORK_LINES, WORK_PROBES, Fingerprints
 from dedup_service.core.index.block_lines import (
     COUNT_SHIFT,
     HEADS,
@@ -40,13 +43,15 @@ from dedup_service.core.index.block_lines import (
     OVERFLOW,
     SLOTS,
     Integers,
+    bit_length,
     bucket_of,
+    close_words,
     hash_in,
     head_address,
+    item_address,
     slot_tag,
     slot_value,
 )
-from dedup_service.core.index.block_memory import bit_length, close_words, item_address
 from dedup_service.core.kernels import kernel, kernel_inline, load32, long_kernel, prefetch_address
 
 CompactOutput = tuple[Integers, Integers, npt.NDArray[np.uint8]]

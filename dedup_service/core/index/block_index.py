@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.index.block_compact import HOT_ENTRIES, MAX_ROW, CompactLayout
-from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
+from dedup_service.core.index.block_halves_write import MAX_COMPACT_RADIUS
 from dedup_service.core.index.block_layout import MAX_RADIUS
 from dedup_service.core.index.block_seed import MIN_SPLIT, SeedLayout
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters, arranged

@@ -19,11 +19,27 @@ empty, so every search ends; an empty place is no home of a run.
 
 Source: Bender et al., "Don't thrash: how to cache your hash on flash", VLDB 2012 (quotient filter); Cleary,
 "Compact hash tables using bidirectional linear probing", IEEE ToC 1984 (two bits a place).
+
+The elements of a segment read to columns, and a segment filled from them, as kernels: how segments grow and split.
+
+Elements come out in the order of their homes. Those of a new shape are counted by home; from the counts it follows
+where each run begins; then each element goes to the next place of its run. No step depends on a comparison of two
+elements, so a processor need not guess: that is what a sort of the nearly sorted homes took most of its time for.
+
+An element is one int64 in a column: its hash, its slot (6 bits), and its flag (1 bit).
+Terms, places and tags are those of `quotient_segment`.
+
+Pieces of a quotient table as bytes: a segment is copied out and back in without a look at its elements.
+
+A piece is the first words of a segment (`quotient_segment.FIELDS`), then its columns: tags, values and, if tags have
+them, their upper halves. A table never joins segments, so a walk that goes on at the end of the range just copied
+tiles the hash space, whatever is split meanwhile.
 """
 
 import numpy as np
+import numpy.typing as npt
 
-from dedup_service.core.index.block_memory import bit_length
+from dedup_service.core.index.block_lines import bit_length
 from dedup_service.core.index.tag_blocks import (
     ALL_OF_BLOCK,
     BLOCK,
@@ -34,11 +50,13 @@ from dedup_service.core.index.tag_blocks import (
     tags_with,
 )
 from dedup_service.core.kernels import (
+    kernel,
     kernel_inline,
     load8,
     load16,
     load32,
     load64,
+    long_kernel,
     popcount,
     prefetch_address,
     store8,
@@ -461,3 +479,257 @@ def take_out(place: int, home: int, segment: int, table: int) -> None:
     change(table, ELEMENTS, -1)
     if field(segment, USED) < field(segment, SPARSE_LIMIT):
         store64(table + 8 * SPARSE, field(segment, NUMBER))
+
+
+END = 1 << HASH_BITS
+"""The end of the hash space, where a walk ends."""
+
+HEAD_BYTES = 8 * FIELDS
+MAX_PIECE_BYTES = HEAD_BYTES + 8 * COLUMN_PAGES * PAGE_PLACES
+
+_BYTES_PAGE, _VALUE_PAGE = PAGE_PLACES, 4 * PAGE_PLACES
+"""Bytes of PAGE_PLACES places in a column of bytes, of tags and of values."""
+
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def piece_bytes(head: npt.NDArray[np.int64]) -> int:
+    """Return the bytes of a piece. head: int64[FIELDS], its first words."""
+    return HEAD_BYTES + int(head[PLACES]) * {0: 6, BYTE_MORE: 7, WORD_MORE: 8}.get(int(head[WIDE]), 0)
+
+
+@kernel_inline
+def copy_words(source: int, target: int, count: int) -> None:
+    """Copy `count` words of 64 bits from one address to another."""
+    for at in range(0, 8 * count, 8):
+        store64(target + at, load64(source + at))
+
+
+@kernel
+def copy_out(position: int, table: int, piece: int) -> tuple[int, int]:
+    """Copy the segment of the hash `position` to the address `piece`, which has room for MAX_PIECE_BYTES.
+
+    Returns the hash behind its range, and the bytes of the piece. The largest one takes about 0.1 ms.
+    """
+    segment = segment_of(position, table)
+    copy_words(segment, piece, FIELDS)
+    at = piece + HEAD_BYTES
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        copy_words(tag_address(start, segment), at, _TAG_PAGE // 8)
+        at += _TAG_PAGE
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        copy_words(value_address(start, segment), at, _VALUE_PAGE // 8)
+        at += _VALUE_PAGE
+    wide = field(segment, WIDE)
+    if wide:
+        for start in range(0, field(segment, PLACES), PAGE_PLACES):
+            if wide == BYTE_MORE:
+                copy_words(upper_byte_address(start, segment), at, _BYTES_PAGE // 8)
+                at += _BYTES_PAGE
+            else:
+                copy_words(upper_address(start, segment), at, _TAG_PAGE // 8)
+                at += _TAG_PAGE
+    width = HASH_BITS - field(segment, DEPTH)
+    return (field(segment, PREFIX) + 1) << width, at - piece
+
+
+@long_kernel
+def copy_in(segment: int, piece: int) -> None:
+    """Copy the columns of the piece at an address back to a segment that has its first words and pages."""
+    at = piece + HEAD_BYTES
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        copy_words(at, tag_address(start, segment), _TAG_PAGE // 8)
+        at += _TAG_PAGE
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        copy_words(at, value_address(start, segment), _VALUE_PAGE // 8)
+        at += _VALUE_PAGE
+    wide = field(segment, WIDE)
+    if wide:
+        for start in range(0, field(segment, PLACES), PAGE_PLACES):
+            if wide == BYTE_MORE:
+                copy_words(at, upper_byte_address(start, segment), _BYTES_PAGE // 8)
+                at += _BYTES_PAGE
+            else:
+                copy_words(at, upper_address(start, segment), _TAG_PAGE // 8)
+                at += _TAG_PAGE
+
+
+@kernel_inline
+def is_live(row: int, first: int, bits: Bytes) -> bool:
+    """Return whether the bit of a row is set. first: row of the first bit."""
+    at = row - first
+    return bool(0 <= at < 8 * len(bits) and (bits[at >> 3] >> (at & 7)) & 1)
+
+
+@long_kernel
+def keep_live(segment: int, table: int, first: int, bits: Bytes) -> None:
+    """Take the elements out of a segment whose values are no live rows. bits: uint8[m], from row `first` on.
+
+    The count of elements of the table does not change; that of the segment does.
+    """
+    dead = 0
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        tags, values = tag_address(start, segment), value_address(start, segment)
+        for at in range(PAGE_PLACES):
+            if load16(tags + 2 * at) >> REST and not is_live(load32(values + 4 * at), first, bits):
+                dead += 1
+    if dead == 0:
+        return
+    places = field(segment, PLACES)
+    elements, rows, scratch = np.empty(places, np.int64), np.empty(places, np.uint32), np.empty(places, np.int64)
+    count = read_in_order(segment, table, elements, rows, scratch)
+    kept = 0
+    for at in range(count):
+        if is_live(int(np.int64(rows[at])), first, bits):
+            elements[kept], rows[kept] = elements[at], rows[at]
+            kept += 1
+    write_in_order(segment, table, kept, elements, rows, scratch)
+
+
+HASH_SHIFT = 7
+"""Bits of an element below its hash."""
+
+_SLOT_SHIFT, _SLOT = 1, 63
+_TAG_BYTES, _VALUE_BYTES = 2, 4
+
+
+@kernel_inline
+def quotient(number: int, divisor: int) -> int:
+    """Return number // divisor, of a number from 0 to 2**53: a division of floating point is faster, and exact here.
+
+    A quotient that is no integer is at least 1 / divisor below the next one, which is more than the error.
+    """
+    return int(np.int64(np.float64(number) / np.float64(divisor)))
+
+
+@kernel_inline
+def list_runs(segment: int, table: int, runs: npt.NDArray[np.int64]) -> None:
+    """Write, of each run in order, the element with the rest 0 of its home."""
+    slots, rows = field(table, SLOTS), field(segment, ROWS)
+    width = HASH_BITS - field(segment, DEPTH)
+    prefix = field(segment, PREFIX) << width
+    count, row, first = 0, -1, 0
+    for block in range(0, field(segment, PLACES), BLOCK):
+        homed = tags_with(tag_address(block, segment), HOMED, HOMED)
+        while homed:
+            home = block + first_bit(homed)
+            homed &= homed - 1
+            if home >= (row + 1) * slots:
+                row = quotient(home, slots)
+                first = (prefix + quotient((row << width) + rows - 1, rows)) << HASH_SHIFT
+            runs[count] = first | ((home - row * slots) << _SLOT_SHIFT)
+            count += 1
+
+
+@long_kernel
+def read_in_order(
+    segment: int,
+    table: int,
+    elements: npt.NDArray[np.int64],
+    values: npt.NDArray[np.uint32],
+    runs: npt.NDArray[np.int64],
+) -> int:
+    """Copy the elements of a segment, in the order of their homes, to columns; return their number.
+
+    elements, values: receive them. runs: scratch. Each column has room for a number for each place of the segment.
+    """
+    list_runs(segment, table, runs)
+    wide, count, run = field(segment, WIDE), np.int64(0), -1
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        tags, contents = tag_address(start, segment), value_address(start, segment)
+        for block in range(0, PAGE_PLACES, BLOCK):
+            there = tags_with(tags + _TAG_BYTES * block, ALL_RESTS, 0) ^ ALL_OF_BLOCK
+            while there:
+                at = block + first_bit(there)
+                there &= there - 1
+                tag = load16(tags + _TAG_BYTES * at)
+                run += tag & CONTINUES == 0
+                rest = (tag >> REST) - 1
+                if wide:
+                    rest += upper_at(start + at, wide, segment) * FIRST
+                elements[count] = runs[run] + (rest << HASH_SHIFT) + (tag & FLAG != 0)
+                values[count] = load32(contents + _VALUE_BYTES * at)
+                count += 1
+    return int(count)
+
+
+@kernel_inline
+def scaled_hash(element: int, width: int, rows: int) -> int:
+    """Return the hash of an element within its segment times the rows: the row from bit `width` on."""
+    return int(((element >> HASH_SHIFT) & ((np.int64(1) << width) - 1)) * rows)
+
+
+@kernel_inline
+def home_in(scaled: int, element: int, width: int, slots: int) -> int:
+    """Return the home of an element, by `scaled_hash`."""
+    return (scaled >> width) * slots + ((element >> _SLOT_SHIFT) & _SLOT)
+
+
+@kernel_inline
+def place_runs(segment: int, slots: int, next_places: npt.NDArray[np.int64]) -> bool:
+    """Turn the number of elements of each home into twice the place where its run begins; False if they do not fit.
+
+    Then the tags of the segment have the bits of homes, and are empty otherwise.
+    """
+    places, homes = field(segment, PLACES), field(segment, ROWS) * slots
+    free = np.int64(0)
+    for home in range(homes):
+        count = next_places[home]
+        place = max(np.int64(home), free)
+        next_places[home] = place << 1 | (count > 0)
+        free = place + count if count > 0 else free
+    if free >= places:
+        return False
+    for start in range(0, places, PAGE_PLACES):
+        tags = tag_address(start, segment)
+        for at in range(max(0, min(homes - start, PAGE_PLACES))):
+            store16(tags + _TAG_BYTES * at, next_places[start + at] & 1)
+            next_places[start + at] &= -2
+        for at in range(max(0, homes - start), PAGE_PLACES):
+            store16(tags + _TAG_BYTES * at, 0)
+    return True
+
+
+@long_kernel
+def write_in_order(
+    segment: int,
+    table: int,
+    count: int,
+    elements: npt.NDArray[np.int64],
+    values: npt.NDArray[np.uint32],
+    next_places: npt.NDArray[np.int64],
+) -> int:
+    """Fill a segment with those of `count` elements that are in its range.
+
+    Returns their number, -1 if they do not fit. elements, values: as `read_in_order` left them. next_places: scratch
+    for a number for each place of the segment.
+    """
+    wide, slots, prefix = field(segment, WIDE), field(table, SLOTS), field(segment, PREFIX)
+    width, rows = HASH_BITS - field(segment, DEPTH), field(segment, ROWS)
+    shift, within = HASH_SHIFT + width, int((np.int64(1) << width) - 1)
+    next_places[: rows * slots] = 0
+    taken = 0
+    for at in range(count):
+        if elements[at] >> shift == prefix:
+            next_places[home_in(scaled_hash(elements[at], width, rows), elements[at], width, slots)] += 1
+            taken += 1
+    if not place_runs(segment, slots, next_places):
+        return -1
+    for at in range(count):
+        element = elements[at]
+        if element >> shift == prefix:
+            scaled = scaled_hash(element, width, rows)
+            home, lower = home_in(scaled, element, width, slots), quotient(scaled & within, rows)
+            place, continues = next_places[home] >> 1, next_places[home] & 1
+            next_places[home] = (place + 1) << 1 | 1
+            if wide:
+                set_upper(place, lower // FIRST, wide, segment)
+                lower %= FIRST
+            tags = tag_address(place, segment)
+            bits = (load16(tags) & HOMED) | continues * CONTINUES | (element & 1) * FLAG
+            store16(tags, bits | ((lower + 1) << REST))
+            store32(value_address(place, segment), int(np.int64(values[at])))
+    change(table, MOVED, taken)
+    store64(segment + 8 * USED, taken)
+    return taken

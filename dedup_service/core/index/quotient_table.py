@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.index.memory_pages import MemoryPages
-from dedup_service.core.index.quotient_pieces import HEAD_BYTES, copy_in, copy_out, keep_live, piece_bytes
-from dedup_service.core.index.quotient_rebuild import HASH_SHIFT, read_in_order, write_in_order
 from dedup_service.core.index.quotient_segment import (
     BYTE_MORE,
     COLUMN_PAGES,
@@ -30,6 +28,8 @@ from dedup_service.core.index.quotient_segment import (
     FIELDS,
     FULL,
     HASH_BITS,
+    HASH_SHIFT,
+    HEAD_BYTES,
     LIMIT,
     MAX_MIDDLE,
     MAX_NARROW,
@@ -48,6 +48,12 @@ from dedup_service.core.index.quotient_segment import (
     USED,
     WIDE,
     WORD_MORE,
+    copy_in,
+    copy_out,
+    keep_live,
+    piece_bytes,
+    read_in_order,
+    write_in_order,
 )
 
 _SPARSE = 0.6
@@ -63,7 +69,7 @@ Record = npt.NDArray[np.int64]
 """The words of a segment (`quotient_segment`)."""
 
 Scratch = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
-"""Elements and values of a segment, and a number for each of its places (`quotient_rebuild`)."""
+"""Elements and values of a segment, and a number for each of its places (`read_in_order`)."""
 
 _MAX_ELEMENTS = COLUMN_PAGES * PAGE_PLACES
 
@@ -167,7 +173,7 @@ class QuotientTable:
         return len(self._segments)
 
     def copy_piece(self, position: int, piece: npt.NDArray[np.uint8]) -> tuple[int, int]:
-        """Copy the segment of the hash `position` to piece: uint8[MAX_PIECE_BYTES] (`quotient_pieces`).
+        """Copy the segment of the hash `position` to piece: uint8[MAX_PIECE_BYTES] (`copy_out`).
 
         Returns the hash behind its range, where a walk over the table goes on, and the bytes of the piece.
         """

@@ -20,19 +20,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.batch_probe import BatchProbe, Hashed
-from dedup_service.core.decision.candidates import MAX_EQUAL, OLDEST_AHEAD, Common, RemovedEntry, none_common
+from dedup_service.core.decision.batch_probe import BatchProbe
+from dedup_service.core.decision.candidates import OLDEST_AHEAD, Candidates, RemovedEntry
 from dedup_service.core.decision.decider import DeciderState, MutablePageNames
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries, HeldValues
 from dedup_service.core.decision.page_columns import PageColumns
-from dedup_service.core.decision.page_runs import PageRun, RunRequest, run_on
-from dedup_service.core.decision.table_answers import ProbeBounds
-from dedup_service.core.decision.window import Window
+from dedup_service.core.decision.page_runs import PageRun, RunRequest
 from dedup_service.core.errors import StateError
-from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.log_records import Policy
-from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer, merged, targets_of
 from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
 
@@ -60,32 +56,27 @@ class _State(msgspec.Struct, tag_field="of", tag="resolver"):
     listed_to: int = -1
 
 
-class ShardCandidates:
+class ShardCandidates(Candidates):
     """Candidates of a policy's log, with the state of its decider. shards: how many there are."""
 
     def __init__(self, policy: Policy, state: DeciderState, shards: int) -> None:
-        self._layout, self._shards = policy.layout, shards
-        self._window = Window()
+        super().__init__(policy.rule, policy.layout)
+        self._shards = shards
         self._gone: dict[int, tuple[int, int]] = {}
         self._unsettled_gone: dict[int, RemovedEntry] = {}
         self._names: dict[int, tuple[str, str]] = {}
         self._batches: deque[Sequence[BatchAnswer]] = deque()
         self._record: list[Entry] = []
-        self._announced: PageColumns | None = None
-        self._begun = self._first = self._end = 0
-        self._probe: BatchProbe | None = None
         self._present: tuple[PageColumns, Sequence[BatchAnswer]] | None = None
         self._ordinal = state.ordinal - 1
         self._kept: list[int] = []
         self._removed: list[tuple[int, int, int]] = []
         self._message_first = state.ordinal
-        self.last_candidates = self.last_read = 0
         begun = _State(live=sum(base.entries for base in policy.bases))
         own = msgspec.msgpack.decode(state.candidates, type=_State) if state.candidates else begun
         self._settled_to, self._live = own.settled_to, own.live
         self._oldest = _Oldest(np.frombuffer(own.oldest, OLDEST), own.bound, own.listed_to)
         self._expires = own.expires
-        self._use(policy.rule)
         self._restore(state)
 
     def __len__(self) -> int:
@@ -147,10 +138,6 @@ class ShardCandidates:
         self._message_first = self._ordinal + 1
         return MessageOutcome(offset, first, kept, rows)
 
-    def use(self, rule: MatchRule) -> None:
-        """Find what this rule asks for from now on. Outside of a batch."""
-        self._use(rule)
-
     def announce(self, pages: PageColumns, *, judged: bool = True) -> None:
         """Announce the pages that are decided next; they are always judged."""
         if not judged:
@@ -158,84 +145,14 @@ class ShardCandidates:
         self.finish()
         self._announced = pages
 
-    def finish(self) -> None:
-        """End what was announced."""
-        self._end_probe()
-        self._announced, self._begun, self._first, self._end = None, 0, 0, 0
-
-    def begin(self, ordinal: int) -> None:
-        """Go on to the next page that was announced, which has this ordinal."""
-        self._ordinal = ordinal
-        if self._begun == self._end:
-            self._end_probe()
-            self._begin_probe(ordinal)
-        elif self._probe is not None:
-            self._probe.page += 1
-        self._begun += 1
-        self._window.leave(ordinal - self._layout.window)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether it is already known that nothing is found for the page."""
-        probe = self._current_probe()
-        self.last_candidates, self.last_read = probe.looked_at, 0
-        return probe.is_alone
-
     def run_on(self, request: RunRequest) -> PageRun:
         """Decide the pages behind the present one as far as that depends on their candidates alone."""
-        probe, first = self._current_probe(), self._begun - self._first
-        oldest = [] if request.bounds is None else [sequence for sequence, _ in self._oldest.ahead(OLDEST_AHEAD)]
-        window = self._window.for_run(self._layout.window, self._first)
-        run = run_on(request, *probe.runs, window, first, np.array(oldest, np.int64), len(self))
+        first = self._ordinal + 1
+        run = super().run_on(request)
         if run.pages:
-            self._window.keep_all(first, run.kept)
-            self._kept += (self._ordinal + 1 + np.flatnonzero(run.kept)).tolist()
+            self._kept += (first + np.flatnonzero(run.kept)).tolist()
             self._live += int(np.count_nonzero(run.kept))
-            self._begun += run.pages
-            probe.page += run.pages
-            self._ordinal += run.pages
-            self._window.leave(self._ordinal - self._layout.window)
-            self.last_candidates, self.last_read = probe.looked_at, run.compared
         return run
-
-    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
-        """Return the live entries that are candidates for the page, ascending by sequence."""
-        probe = self._current_probe()
-        if self._gone and probe.is_outdated(self._gone):
-            probe = self._probe = self._renewed(probe.page)
-        self.last_candidates, self.last_read = probe.looked_at, 0
-        if not probe.has_candidates:
-            return []
-        sentences = common()
-        rows, places = probe.rows(evidence, sentences), probe.places(evidence, sentences)
-        settled = [probe.entry(row) for row in rows if row not in self._gone]
-        young = [entry for place in places if (entry := self._window.at(place)) is not None]
-        found = {entry.sequence: entry for entry in (*settled, *young)}
-        self.last_read = len(found)
-        return [found[sequence] for sequence in sorted(found)]
-
-    def equal_texts(self) -> list[Entry]:
-        """Return the live entries with the same text as the page, the earliest of each hash, ascending."""
-        probe = self._current_probe()
-        found = {
-            entry.sequence: entry
-            for hashed in (probe.texts(), probe.bodies())
-            for entry in self._equal(hashed, MAX_EQUAL)
-        }
-        return [found[sequence] for sequence in sorted(found)]
-
-    def visit(self, url: int) -> Entry | None:
-        """Return the live entry of the URL with this hash, the earliest if there are several, or None."""
-        found = None if self._probe is None else self._probe.visits(url)
-        if found is not None:
-            return next(iter(self._equal(found, 1)), None)
-        settled: list[Entry] = []
-        if self._probe is not None and self._present is not None:
-            _, answers = self._present
-            settled = [self._probe.entry(row) for row in targets_of(self._probe.page, answers) if row not in self._gone]
-        else:
-            settled = [entry for entry in self._record if entry.sequence not in self._gone]
-        return next((entry for entry in settled if entry.url_hash == url), None) or self._window.visit(url)
 
     def get(self, sequence: int) -> Entry | None:
         """Return the live entry at `sequence`, if the window or the answers to a record have it, or None."""
@@ -256,7 +173,7 @@ class ShardCandidates:
 
     def add(self) -> None:
         """Add the entry of the page: it is found from now on."""
-        self._window.keep(self._begun - 1 - self._first)
+        super().add()
         self._kept.append(self._ordinal)
         self._live += 1
 
@@ -283,10 +200,6 @@ class ShardCandidates:
         ]
         return sorted([*gone, *self._unsettled_gone.values()], key=lambda one: (one.ordinal, one.entry.sequence))
 
-    def young(self) -> list[Entry]:
-        """Return the live entries that are not settled, in order."""
-        return self._window.entries()
-
     def state(self) -> bytes:
         """Return what is needed beside `young` and `removed` to go on."""
         return msgspec.msgpack.encode(
@@ -297,31 +210,20 @@ class ShardCandidates:
         """Return a view of the live entries that are here: those of the window."""
         return HeldEntries((HeldValues(tuple(self.young())),))
 
-    def _use(self, rule: MatchRule) -> None:
-        self._bounds = ProbeBounds.of(rule)
+    def _expire_next(self) -> list[int]:
+        return [sequence for sequence, _ in self._oldest.ahead(OLDEST_AHEAD)]
 
-    def _equal(self, found: Hashed, limit: int) -> list[Entry]:
-        """Return the earliest live entries with a hash of the page."""
-        probe = self._current_probe()
-        rows = (row for row in found.rows if row not in self._gone)
-        entries = [probe.entry(row) for row in islice(rows, limit)]
-        if len(found.places) and len(entries) < limit:
-            entries += self._window.live(found.places, limit - len(entries))
-        return entries
-
-    def _current_probe(self) -> BatchProbe:
-        if self._probe is None:
-            raise RuntimeError("no page is judged: call `announce` and `begin`")
-        return self._probe
+    def _settled_visit(self, url: int) -> Entry | None:
+        if self._probe is not None and self._present is not None:
+            _, answers = self._present
+            settled = [self._probe.entry(row) for row in targets_of(self._probe.page, answers) if row not in self._gone]
+        else:
+            settled = [entry for entry in self._record if entry.sequence not in self._gone]
+        return next((entry for entry in settled if entry.url_hash == url), None)
 
     def _begin_probe(self, ordinal: int) -> None:
         """Give the next pages that were announced their places, and take what the shards have answered for them."""
-        if self._announced is None or self._end == len(self._announced):
-            raise RuntimeError("more pages are decided than were announced")
-        self._first, self._end = self._end, min(self._end + self._layout.window, len(self._announced))
-        columns = self._announced
-        if self._end - self._first < len(columns):
-            columns = columns[self._first : self._end]
+        columns = self._next_columns()
         answers = self._batches.popleft() if self._batches else ()
         counts = {len(answer.looked_at) for answer in answers}
         if counts != {len(columns)}:
@@ -341,8 +243,8 @@ class ShardCandidates:
         return BatchProbe(columns, self._bounds, merged(answers, columns, self._gone), self._window, first)
 
     def _end_probe(self) -> None:
-        self._probe = self._present = None
-        self._window.finish()
+        super()._end_probe()
+        self._present = None
 
     def _settle(self, last: int) -> None:
         """Leave the entries up to an ordinal to their shards, and forget removals of which these know."""

@@ -34,7 +34,7 @@ from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.http.probes import Health
-from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
+from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
 from dedup_service.runtime.kafka.status import ServiceStatus, StepStatus
 from dedup_service.runtime.live_stats import LiveStats
 
@@ -45,7 +45,7 @@ DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 13, 16, 24, 32, 48, 64)
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Metrics(NullObserver):
+class Metrics(Observer):
     """An observer and the registry that it fills. status, health: of a service. live_stats: of a dashboard."""
 
     def __init__(

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from dedup_service.runtime.events import NullObserver, RestoreEvent
+from dedup_service.runtime.events import Observer, RestoreEvent
 from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog, ServiceStatus, StepStatus
 
 LIVE_LIMIT_S = 120.0
@@ -42,7 +42,7 @@ class ProbeAnswer:
     text: str
 
 
-class Health(NullObserver):
+class Health(Observer):
     """Evaluates `status()` when a probe asks; an observer, because a restore reports progress by events.
 
     limit_s: a step without a turn for longer is stuck. stall_s: a partition whose records wait for longer while none

@@ -2,7 +2,7 @@
 
 - `addon` switches everything on; `settings` reads and checks `TWINSIEVE_*`.
 - Verdicts in the crawl: `downloader` extracts pages in worker processes and acts on verdicts,
-  `decision_thread` decides many pages with one commit, `shared_filter` opens one filter for all crawls of a
+  `shared_filter` decides many pages with one commit, and opens one filter for all crawls of a
   process with the same state, `spider` drops the items of duplicates.
 - Publishing to Kafka, where a service decides: `publisher` is the pipeline, `page_values` makes message
   values, `inflight_limit` bounds memory, `delivery` waits for the broker's acknowledgement.

@@ -23,6 +23,7 @@ from typing import Any
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.runtime.addresses import RemoteFolder
 from dedup_service.runtime.embedded.base_labels import BaseLabel
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.corrections import written_detail
@@ -40,7 +41,6 @@ from dedup_service.runtime.embedded.journal import Beginning, Header, require_he
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.embedded.untouched import open_copy
-from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.erasure import INTENT
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.linked_store import digest_of_manifest, link_store, manifest_digest

@@ -1,4 +1,10 @@
-"""Describe a state folder; another process may write to it at the same time."""
+"""Describe a state folder; another process may write to it at the same time.
+
+Marks of a journal: what a note outside of it says about how far it was.
+
+A folder may get an older copy of its journal, or another one, while a note stays beside it. A journal has a mark if it
+is the same one and has the record that was its last one then; so it has all records before, too.
+"""
 
 import os
 from collections.abc import Mapping
@@ -16,6 +22,32 @@ from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.untouched import open_untouched
 from dedup_service.runtime.store.store_info import disk_bytes, store_info
+
+
+def journal_mark(folder: Path, sequence: int | None = None) -> str:
+    """Return the mark of the journal in the state `folder` as it is now, or was at the record `sequence`.
+
+    Takes no lock. StateError if there is no journal, or if it cannot be read.
+    """
+    database = open_read_only(folder)
+    try:
+        with database.reading() as connection:
+            header = require_header(connection, database.path)
+            log = JournalReader(database, header.space_id)
+            at = log.last_sequence() if sequence is None else sequence
+            return f"{at} {header.identity} {log.tail(at)}"
+    finally:
+        database.close()
+
+
+def has_mark(folder: Path, mark: str) -> bool:
+    """Return whether the journal in the state `folder` has all that it had when the mark was taken."""
+    at = mark.partition(" ")[0]
+    try:
+        return at.isdecimal() and len(at) < 20 and journal_mark(folder, int(at)) == mark
+    except StateError:
+        return False
+
 
 _NOWHERE = Path(os.devnull)
 

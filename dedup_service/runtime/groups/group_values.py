@@ -33,11 +33,6 @@ def canonical_value(group: int, member: GroupMember, policy: str, at_ms: int) ->
     return _encode({"group": group, "canonical": _names(member), "policy": policy, "at": _time(at_ms)})
 
 
-def group_line(group: PageGroup, policy: CanonicalPolicy) -> bytes:
-    """Return a group as a line of UTF-8 with a newline."""
-    return _encode(group_values(group, policy)) + b"\n"
-
-
 def _names(member: GroupMember) -> dict[str, Any]:
     erased = member.removed is Removal.RETRACTION
     return {

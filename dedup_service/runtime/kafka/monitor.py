@@ -15,11 +15,20 @@ them: a partition without an owner is seen too.
 - Records in or behind an open transaction of a publisher cannot be read: they are no lag, since they may be aborted,
   but a step that has done all others stands still (`blocked`).
 - If a step has stood still for half a minute, or the measurement itself fails, which reads `dedup.offsets`, the brokers
-  are asked which transactions keep the topics from being read (`control.open_transactions`).
+  are asked which transactions keep the topics from being read (`blocking_transactions`).
 - `stalled_s` needs no timestamp: the time since the position was last seen to move, while records wait.
 
 Invariants: while the brokers do not answer, the last measurement stays as it was and `measured_at` says how old it
 is. Nothing that goes wrong here reaches the service.
+
+Transactions that keep the service from reading its own topics: which, whose, and since when.
+
+Readers of committed records stop at the first record of an open transaction. One of the service ends within its
+timeout of 10 s, or is ended by the brokers; one that is open for longer hangs (`hanging_transactions`), or belongs to
+a publisher that takes its time. Whichever it is, the steps stand still and see no reason.
+
+How: the leaders of the partitions say which transactions are open, and the coordinators whose they are. The first
+needs *Read* on the topics, which a service has; without *Describe* on a transactional id its name stays unknown.
 """
 
 import logging
@@ -29,16 +38,46 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.runtime.kafka.client.admin import committed_offsets
+from dedup_service.runtime.kafka.client.admin import administration, committed_offsets
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.errors import BrokerError, UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.client.retry import ThrottledWarning
-from dedup_service.runtime.kafka.control.open_transactions import blocking_transactions
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
-from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog
+from dedup_service.runtime.kafka.status import Backlog, BlockingTransaction, PartitionBacklog
 from dedup_service.runtime.kafka.topics import Topics
+
+_UNKNOWN = "unknown"
+
+
+def blocking_transactions(
+    connection: Connection, topics: Topics, before_ms: int | None = None
+) -> tuple[BlockingTransaction, ...]:
+    """Return the transactions that are open on the topics that the steps read, the oldest first.
+
+    before_ms: only those whose producers last wrote before, in Unix milliseconds. Raises BrokerError.
+    """
+    with administration(connection) as admin:
+        read = admin.partitions_of([topics.pages, topics.fingerprints, topics.offsets])
+        found = [one for one in admin.open_transactions(read) if before_ms is None or one.last_write_ms < before_ms]
+        names = admin.transactions_of(one.producer_id for one in found)
+    rows = []
+    for one in found:
+        name, state = names.get(one.producer_id, (_UNKNOWN, _UNKNOWN))
+        rows.append(
+            BlockingTransaction(
+                topic=one.partition.topic,
+                partition=one.partition.partition,
+                offset=one.offset,
+                since_ms=one.last_write_ms,
+                producer_id=one.producer_id,
+                transactional_id=name,
+                state=state,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (row.since_ms, row.topic, row.partition)))
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,26 +5,143 @@ some counters. Answers (`figures`) and messages (`tick`) are assembled in the th
 Invariant: memory is bounded, whatever comes: time series, the most frequent hosts and groups, the newest rows, the
 latest messages. Strings from pages are truncated when they are stored and cleaned when they are displayed
 (`display_safe`).
+
+The latest messages of an event stream: numbered, encoded, in a bounded ring.
+
+A message is encoded once, for any number of readers. Its id is RUN-NUMBER. Each run of the program has another RUN, so
+an id from before a restart is recognised.
+Source: WHATWG, "HTML Living Standard", 9.2 Server-sent events.
+
+A latency histogram whose bucket bounds grow by a tenth, so that a quantile is at most 5% off.
+
+Counts are kept for two spans of time, the current one and the previous one, so that quantiles are those of the last
+minutes.
 """
 
+import math
 import secrets
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.verdict import Guard, VerdictKind
-from dedup_service.runtime.events import BatchEvent, IndexEvent, NullObserver, PageDecided, ProblemEvent, RemovalEvent
+from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown
-from dedup_service.runtime.live_stats.event_log import Event, EventLog
-from dedup_service.runtime.live_stats.latency_histogram import LatencyHistogram
 from dedup_service.runtime.live_stats.newest import NAMING, DuplicateRow, Newest
 from dedup_service.runtime.live_stats.recheck import RecheckResult, Sampler
 from dedup_service.runtime.live_stats.time_series import TimeSeries
 from dedup_service.runtime.live_stats.top_k import TopK
 from dedup_service.runtime.workers.pool import PoolState
+
+MIN_S, MAX_S = 1e-5, 1e3
+GROWTH = 1.1
+_LOG = math.log(GROWTH)
+BUCKETS = math.ceil(math.log(MAX_S / MIN_S) / _LOG) + 1
+
+
+class LatencyHistogram:
+    """Latencies of one part of the work. span_s: quantiles cover the last one to two spans. now_s: Unix seconds."""
+
+    def __init__(self, span_s: float, now_s: float) -> None:
+        self._span_s = span_s
+        self._began_s = now_s
+        self._current = [0] * BUCKETS
+        self._previous = [0] * BUCKETS
+        self.count = 0
+        self.seconds = 0.0
+
+    def add(self, seconds: float, now_s: float) -> None:
+        """Add a latency, clamped to 10 µs and 1,000 s."""
+        self.rotate(now_s)
+        bucket = int(math.log(seconds / MIN_S) / _LOG) if seconds > MIN_S else 0
+        self._current[min(bucket, BUCKETS - 1)] += 1
+        self.count += 1
+        self.seconds += seconds
+
+    def rotate(self, now_s: float) -> None:
+        """Begin a new span if the current one is over."""
+        passed = (now_s - self._began_s) / self._span_s
+        if passed >= 1:
+            self._previous = self._current if passed < 2 else [0] * BUCKETS
+            self._current = [0] * BUCKETS
+            self._began_s = now_s
+
+    def quantile(self, share: float) -> float | None:
+        """Return the latency in seconds that a share (0 to 1) of the latest does not exceed; None without data."""
+        buckets = [current + previous for current, previous in zip(self._current, self._previous, strict=True)]
+        total = sum(buckets)
+        if not total:
+            return None
+        rank, seen = max(1, math.ceil(share * total)), 0
+        for bucket, count in enumerate(buckets):
+            seen += count
+            if seen >= rank:
+                return MIN_S * math.exp(_LOG * (bucket + 0.5))
+        raise AssertionError("the last rank is in the last bucket")
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Event(NamedTuple):
+    """A message. number: counts from 1 in a run. frame: the message as it is sent."""
+
+    number: int
+    frame: bytes
+
+
+class EventLog:
+    """The last `capacity` messages of this run. Thread-safe."""
+
+    def __init__(self, run: str, capacity: int = 600) -> None:
+        self.run = run
+        self._ring: deque[Event] = deque(maxlen=capacity)
+        self._number = 0
+        self._lock = threading.Lock()
+
+    @property
+    def last_id(self) -> str:
+        """Id of the newest message; RUN-0 before the first one."""
+        return f"{self.run}-{self._number}"
+
+    @property
+    def number(self) -> int:
+        """Number of the newest message; 0 before the first one."""
+        return self._number
+
+    def add(self, name: str, data: Any) -> Event:
+        """Number a message, keep it and return it. name: without line breaks; data: encodable as JSON."""
+        body = _encode(data)  # encoded JSON has no line break, so it is one line of `data`
+        with self._lock:
+            self._number += 1
+            event = Event(self._number, self._frame(self._number, name, body))
+            self._ring.append(event)
+        return event
+
+    def reset(self) -> bytes:
+        """Return the message that tells a reader to reload. Its id is the newest, so the reader can continue."""
+        return self._frame(self._number, "reset", b"{}")
+
+    def since(self, last_id: str) -> list[Event] | None:
+        """Return the messages after this id; None if the id is unknown, or if messages after it were dropped."""
+        run, _, text = last_id.rpartition("-")
+        if run != self.run or not (text.isascii() and text.isdecimal() and len(text) < 20):
+            return None
+        number = int(text)
+        with self._lock:
+            oldest = self._ring[0].number if self._ring else self._number + 1
+            if not oldest - 1 <= number <= self._number:
+                return None
+            return [event for event in self._ring if event.number > number]
+
+    def _frame(self, number: int, name: str, body: bytes) -> bytes:
+        return b"id: %s-%d\nevent: %s\ndata: %s\n\n" % (self.run.encode(), number, name.encode(), body)
+
 
 BITS = 65
 SCORE_STEP = 0.05
@@ -39,7 +156,7 @@ LIVE_ROWS, LIVE_NOTES = 20, 10
 DUPLICATE, UNDECIDED, UPDATED = VerdictKind.DUPLICATE, VerdictKind.UNDECIDED, VerdictKind.UPDATED
 
 
-class LiveStats(NullObserver):
+class LiveStats(Observer):
     """Live statistics of one process. Thread-safe.
 
     mode: filter, crawl or serve. scope: `process`, or `log` if every page of a log is observed. space: the `space_id`,

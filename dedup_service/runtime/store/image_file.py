@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from dedup_service.core.index.quotient_pieces import HEAD_BYTES, MAX_PIECE_BYTES
-from dedup_service.core.index.quotient_segment import FIELDS
+from dedup_service.core.index.quotient_segment import FIELDS, HEAD_BYTES, MAX_PIECE_BYTES
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 from dedup_service.runtime.store.manifest import ImageFileLabel
 

@@ -45,9 +45,8 @@ from dedup_service.runtime.store.manifest import (
     read_manifest,
     write_checked,
 )
-from dedup_service.runtime.store.row_batch import LARGEST_FILE, RowBatch
 from dedup_service.runtime.store.row_reader import ReadCounts, RowReader
-from dedup_service.runtime.store.segment import Segment
+from dedup_service.runtime.store.segment import LARGEST_FILE, RowBatch, Segment
 from dedup_service.runtime.store.store_files import delete_unknown_files, is_own_file, table_paths
 from dedup_service.runtime.store.stored_rows import (
     FILES,

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.quotient_pieces import is_live
+from dedup_service.core.index.quotient_segment import is_live
 from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.runtime.store.block_file import SEQUENTIAL_BYTES, BlockFile, UnsyncedPart
 from dedup_service.runtime.store.manifest import ColumnLabel

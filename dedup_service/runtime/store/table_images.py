@@ -41,7 +41,7 @@ from dedup_service.core.decision.entry_tables import HashColumn
 from dedup_service.core.errors import StateError
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
-from dedup_service.core.index.quotient_pieces import END
+from dedup_service.core.index.quotient_segment import END
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.runtime.store.cell_log import CellLog, Change, log_paths
 from dedup_service.runtime.store.commit import ImagesCut

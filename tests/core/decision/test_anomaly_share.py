@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.anomaly_share import LEARNED, RECENT, AnomalyShare
+from dedup_service.core.decision.guard_tracker import LEARNED, RECENT, AnomalyShare
 
 runs = st.lists(st.tuples(st.integers(1, 2500), st.sampled_from([0, 1, 2, 3, 7, 20])), min_size=1, max_size=6)
 

@@ -7,7 +7,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.hyperloglog import EMPTY, SKETCH_BYTES, estimate, with_value
+from dedup_service.core.decision.duplicate_clusters import EMPTY, SKETCH_BYTES, estimate, with_value
 
 
 def hashes(count: int, seed: int = 0) -> list[int]:

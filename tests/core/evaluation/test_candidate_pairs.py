@@ -2,8 +2,7 @@
 
 from itertools import combinations
 
-from dedup_service.core.evaluation.active_sampling import margin
-from dedup_service.core.evaluation.candidate_pairs import MAX_COMPARED, MAX_PAIRS, CandidatePairs
+from dedup_service.core.evaluation.active_sampling import MAX_COMPARED, MAX_PAIRS, CandidatePairs, margin
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.fingerprinter import Fingerprinter

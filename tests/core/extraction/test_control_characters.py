@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from dedup_service.core.extraction.control_characters import (
+from dedup_service.core.extraction.boilerplate import (
     _CONTROL_REFERENCE,
     CONTROL_BYTES,
     NONCHARACTERS,

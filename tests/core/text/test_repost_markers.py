@@ -2,8 +2,8 @@
 
 import pytest
 
+from dedup_service.core.text.folded_pages import without_repost_marks
 from dedup_service.core.text.normalise import fold
-from dedup_service.core.text.repost_markers import without_repost_marks
 
 POST = "大桥今天通车,全长4千米"
 

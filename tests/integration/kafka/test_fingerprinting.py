@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source, TimeRecord
-from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent, RestoreEvent
+from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent, RestoreEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import AppendLostError
 from dedup_service.runtime.kafka.client.log_appender import LogAppender
@@ -34,7 +34,7 @@ SPACE = SpaceOptions()
 
 
 @dataclass
-class Seen(NullObserver):
+class Seen(Observer):
     """An observer that keeps events; `on_batch` is set with each batch."""
 
     batches: list[BatchEvent] = field(default_factory=list)

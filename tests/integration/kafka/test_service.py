@@ -17,7 +17,7 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime import memory_limit
-from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
+from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
 from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.control.operator_records import (
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.slow
 PAGES = 300
 
 
-class Progress(NullObserver):
+class Progress(Observer):
     """An observer that wakes a thread that waits for a number of decided records."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 from dedup_service.core.errors import StateError
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.interfaces.scrapy.decision_thread import DecisionThread
+from dedup_service.interfaces.scrapy.shared_filter import DecisionThread
 from tests.hangs import HANG_S
 
 

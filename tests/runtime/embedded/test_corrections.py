@@ -11,7 +11,7 @@ from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force, written_detail
 from dedup_service.runtime.embedded.state import State
-from dedup_service.runtime.events import NullObserver, RemovalEvent
+from dedup_service.runtime.events import Observer, RemovalEvent
 from tests.runtime.embedded.prepared import SPACE, SPACE_ID, kill, prepared
 
 A, B, C = "https://a.example/", "https://b.example/", "https://c.example/"
@@ -25,7 +25,7 @@ RECORDS = st.builds(
 )
 
 
-class Removals(NullObserver):
+class Removals(Observer):
     """An observer that keeps removals."""
 
     def __init__(self) -> None:

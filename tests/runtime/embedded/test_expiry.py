@@ -14,7 +14,7 @@ from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
-from dedup_service.runtime.events import BatchEvent, NullObserver
+from dedup_service.runtime.events import BatchEvent, Observer
 
 from .prepared import SPACE, SPACE_ID, kill, prepared
 
@@ -162,7 +162,7 @@ def test_observers_are_told_how_many_expired(tmp_path: Path) -> None:
     """By reason, with the batch of pages."""
     events: list[BatchEvent] = []
 
-    class Batches(NullObserver):
+    class Batches(Observer):
         def batch(self, event: BatchEvent) -> None:
             events.append(event)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.runtime.live_stats.latency_histogram import LatencyHistogram
+from dedup_service.runtime.live_stats.live_stats import LatencyHistogram
 
 
 @given(st.lists(st.floats(1.1e-5, 990), min_size=1, max_size=200), st.sampled_from([0.01, 0.5, 0.99, 1.0]))

@@ -15,8 +15,7 @@ from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.hash_rows import HashRows
-from dedup_service.core.index.quotient_rebuild import read_in_order
-from dedup_service.core.index.quotient_segment import USED
+from dedup_service.core.index.quotient_segment import USED, read_in_order
 from dedup_service.core.index.quotient_table import QuotientTable, scratch
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.table_images import TableImages, Tables

@@ -17,8 +17,7 @@ from typing import Any
 import click
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.evaluation.active_sampling import informative_pairs
-from dedup_service.core.evaluation.candidate_pairs import CandidatePairs
+from dedup_service.core.evaluation.active_sampling import CandidatePairs, informative_pairs
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE
 from dedup_service.core.rules.rule import MatchRule

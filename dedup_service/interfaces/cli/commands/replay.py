@@ -33,7 +33,8 @@ from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.resources import build_fingerprinter
 
 if TYPE_CHECKING:
-    from dedup_service.runtime.kafka.control.replay import LeftOut, Replayed, ReplayOptions, ReplaySink
+    from dedup_service.runtime.kafka.control.replay import LeftOut, Replayed, ReplayOptions, VerdictLines
+    from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics
 
 LOG, PAGES = "log", "pages"
 
@@ -172,7 +173,7 @@ def _from_pages(
 
 def _sink(
     options: dict[str, Any], requested: "ReplayOptions", replica: Replica, first: int, stack: ExitStack
-) -> "tuple[ReplayOptions, ReplaySink]":
+) -> "tuple[ReplayOptions, VerdictLines | ReplayTopics]":
     """Return what the replay changes, and where it writes; new topics are marked as unfinished.
 
     first: what the first message of the log is numbered.

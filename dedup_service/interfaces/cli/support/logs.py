@@ -25,7 +25,7 @@ from typing import Any, TextIO
 import click
 import msgspec
 
-from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent, RestoreEvent
+from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent, RestoreEvent
 
 LEVELS = ("debug", "info", "warning", "error")
 CLIENT = "kafka"
@@ -123,7 +123,7 @@ class QuietClient(logging.Filter):
         return True
 
 
-class ServiceLog(NullObserver):
+class ServiceLog(Observer):
     """An observer that logs. restores: False if a progress bar shows restores."""
 
     def __init__(self, *, restores: bool = True, clock: Callable[[], float] = time.monotonic) -> None:

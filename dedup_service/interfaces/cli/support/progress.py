@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from dedup_service.interfaces.terminal_safe import terminal_safe
-from dedup_service.runtime.events import NullObserver, RestoreEvent
+from dedup_service.runtime.events import Observer, RestoreEvent
 from dedup_service.runtime.readers import InputSource
 
 Advance = Callable[[int], None]
@@ -76,7 +76,7 @@ def stages_progress() -> Iterator[Callable[[str, int, int], None]]:
         yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total or None)
 
 
-class RestoreBar(NullObserver):
+class RestoreBar(Observer):
     """An observer that draws the progress of a restore until it is complete."""
 
     def __init__(self) -> None:

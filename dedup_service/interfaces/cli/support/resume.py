@@ -24,7 +24,7 @@ import xxhash
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE
-from dedup_service.runtime.embedded.journal_mark import has_mark, journal_mark
+from dedup_service.runtime.embedded.state_info import has_mark, journal_mark
 from dedup_service.runtime.readers import Mark, NamedRecord, Record
 from dedup_service.runtime.readers.open import found_at
 

@@ -17,25 +17,17 @@ One thread uses an instance.
 Source: KIP-98 (idempotent producer); kafka-python 3.0.12, producer/.
 """
 
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kafka import KafkaProducer
-
 from dedup_service.runtime.kafka.client import internals
-from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import AppendLostError, BrokerError
 from dedup_service.runtime.kafka.client.producers import (
-    COMMON,
     Message,
-    RetiredProducers,
-    check_size,
+    SingleProducer,
     first_size_error,
     send,
-    try_until_done,
 )
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, permanent_error
 
@@ -49,33 +41,8 @@ _OVERHEAD_BYTES = 64
 """Of a message beside its key, value and headers, at most."""
 
 
-class LogAppender:
-    """Appends messages. name: in warnings and errors. timeout_s: after which an append is given up.
-
-    max_bytes: of the largest message, before compression. compression: lz4, zstd, gzip or None.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        name: str,
-        *,
-        timeout_s: float = 10.0,
-        max_bytes: int = 16 << 20,
-        compression: str | None = "lz4",
-    ) -> None:
-        self._connection, self._name = connection, name
-        self._timeout_s, self._max_bytes, self._compression = timeout_s, max_bytes, compression
-        self._producer: KafkaProducer | None = None
-        self._retired = RetiredProducers()
-
-    def open(self, stop: threading.Event | None = None) -> None:
-        """Connect; try until it works or `stop` is set.
-
-        Raises NotAuthorisedError and ConfigurationError, which no second try changes.
-        """
-        if self._producer is None:
-            try_until_done(self._renew, f"{self._name}: no producer yet", stop)
+class LogAppender(SingleProducer):
+    """Appends messages."""
 
     def append(self, messages: Iterable[Message]) -> list[int]:
         """Append messages in their order; return their offsets.
@@ -84,9 +51,7 @@ class LogAppender:
         message), NotAuthorisedError and ConfigurationError: none from that message on is there, nor will be until that
         is corrected.
         """
-        messages = list(messages)
-        for position, message in enumerate(messages):
-            check_size(message, position, self._max_bytes)
+        messages = self._checked(messages)
         if not messages:
             return []
         deadline = time.monotonic() + self._timeout_s
@@ -94,12 +59,6 @@ class LogAppender:
         for piece in _pieces(messages):
             offsets += self._append(piece, len(offsets), deadline)
         return offsets
-
-    def close(self) -> None:
-        """Give the producer up; what is under way may still arrive."""
-        if self._producer is not None:
-            self._retired.retire(self._producer)
-            self._producer = None
 
     def _append(self, piece: Sequence[Message], first: int, deadline: float) -> list[int]:
         """Append messages that are sent together. first: position of the first one."""
@@ -131,20 +90,8 @@ class LogAppender:
         return [int(future.value.offset) for future in futures]
 
     def _renew(self) -> None:
-        self._retired.wait(self._timeout_s)
-        timeout_ms = int(self._timeout_s * 1000)
-        self._producer = connect(
-            KafkaProducer,
-            self._connection,
-            **COMMON,
-            max_block_ms=timeout_ms,
-            bootstrap_timeout_ms=timeout_ms,
-            max_request_size=self._max_bytes,
-            compression_type=self._compression,
-            delivery_timeout_ms=2 * timeout_ms + 60_000,  # longer than an append: it gives up, not a batch of it
-            linger_ms=1_000,  # until a piece is handed over; then nothing lingers
-            batch_size=256 << 10,
-        )
+        # longer than an append: it gives up, not a batch of it
+        self._producer = self._connected(delivery_timeout_ms=2 * int(self._timeout_s * 1000) + 60_000)
 
 
 def _pieces(messages: Sequence[Message]) -> Iterator[list[Message]]:

@@ -11,6 +11,7 @@ crawls `AsyncProducer`.
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -155,6 +156,67 @@ class RetiredProducers:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         while len(self._threads) >= _MAX_THREADS:
             self._threads.pop(0).join(timeout_s)
+
+
+class SingleProducer(ABC):
+    """One producer of the library at a time, which is given up when it fails, and another one takes its place.
+
+    name: in warnings and errors. timeout_s: after which work is given up. max_bytes: of the largest message, before
+    compression.
+    """
+
+    def __init__(
+        self, connection: Connection, name: str, *, timeout_s: float = 10.0, max_bytes: int = 16 << 20
+    ) -> None:
+        self._connection, self._name = connection, name
+        self._timeout_s, self._max_bytes = timeout_s, max_bytes
+        self._producer: KafkaProducer | None = None
+        self._retired = RetiredProducers()
+
+    def open(self, stop: threading.Event | None = None) -> None:
+        """Connect, and end what earlier owners of a transactional id left open; try until it works or `stop` is set.
+
+        Raises NotAuthorisedError and ConfigurationError, which no second try changes.
+        """
+        if self._producer is None:
+            try_until_done(self._renew, f"{self._name}: no producer yet", stop)
+
+    def close(self) -> None:
+        """Give the producer up; what is under way may still arrive.
+
+        An open transaction ends with its timeout, or with the next owner of the id.
+        """
+        if self._producer is not None:
+            self._retired.retire(self._producer)
+            self._producer = None
+
+    @abstractmethod
+    def _renew(self) -> None:
+        """Create a producer."""
+
+    def _connected(self, **configs: Any) -> KafkaProducer:
+        """Return a producer with these options, once few enough of those before it are still stopping."""
+        self._retired.wait(self._timeout_s)
+        timeout_ms = int(self._timeout_s * 1000)
+        return connect(
+            KafkaProducer,
+            self._connection,
+            **COMMON,
+            max_block_ms=timeout_ms,
+            bootstrap_timeout_ms=timeout_ms,
+            max_request_size=self._max_bytes,
+            compression_type="lz4",
+            linger_ms=1_000,  # until all messages are handed over; then nothing lingers
+            batch_size=256 << 10,
+            **configs,
+        )
+
+    def _checked(self, messages: Iterable[Message]) -> list[Message]:
+        """Return the messages; RecordTooLargeError if one of them is too large."""
+        checked = list(messages)
+        for position, message in enumerate(checked):
+            check_size(message, position, self._max_bytes)
+        return checked
 
 
 def try_until_done(action: Callable[[], None], waiting: str, stop: threading.Event | None) -> None:

@@ -18,7 +18,6 @@ Source: KIP-98, KIP-447; kafka-python 3.0.12, producer/.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,18 +26,14 @@ from kafka import KafkaProducer
 
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.runtime.kafka.client import internals
-from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import ConsumerGroupMetadata, TopicPartition, connect
+from dedup_service.runtime.kafka.client.connect import ConsumerGroupMetadata, TopicPartition
 from dedup_service.runtime.kafka.client.encoded_batches import hand_over, places
 from dedup_service.runtime.kafka.client.errors import TransactionLostError, UnreachableError
 from dedup_service.runtime.kafka.client.producers import (
-    COMMON,
     Message,
-    RetiredProducers,
-    check_size,
+    SingleProducer,
     first_size_error,
     send,
-    try_until_done,
 )
 from dedup_service.runtime.kafka.client.retry import (
     FENCED,
@@ -55,37 +50,11 @@ class _OneTooLargeError(Exception):
     """A topic has refused the size of one of the messages; nothing was written."""
 
 
-class TransactionalProducer:
-    """A producer of whole transactions under one transactional id.
+class TransactionalProducer(SingleProducer):
+    """A producer of whole transactions under one transactional id, its name.
 
     timeout_s: after which the brokers abort an open transaction, and after which we give a transaction up.
-    max_bytes: of the largest message, before compression. compression: lz4, zstd, gzip or None.
     """
-
-    def __init__(
-        self,
-        connection: Connection,
-        transactional_id: str,
-        *,
-        timeout_s: float = 10.0,
-        max_bytes: int = 16 << 20,
-        compression: str | None = "lz4",
-    ) -> None:
-        self._connection = connection
-        self._id = transactional_id
-        self._timeout_s = timeout_s
-        self._max_bytes = max_bytes
-        self._compression = compression
-        self._producer: KafkaProducer | None = None
-        self._retired = RetiredProducers()
-
-    def open(self, stop: threading.Event | None = None) -> None:
-        """Fence earlier owners of the id and end their transactions; try until it works or `stop` is set.
-
-        Raises NotAuthorisedError and ConfigurationError, which no second try changes.
-        """
-        if self._producer is None:
-            try_until_done(self._renew, f"{self._id}: no producer yet", stop)
 
     def commit(
         self,
@@ -103,9 +72,7 @@ class TransactionalProducer:
         (`position` says which message), NotAuthorisedError and ConfigurationError mean that nothing was
         written, nor will be until that is corrected.
         """
-        messages = list(messages)
-        for position, message in enumerate(messages):
-            check_size(message, position, self._max_bytes)
+        messages = self._checked(messages)
         if not messages and not offsets:
             return []
         try:
@@ -132,15 +99,8 @@ class TransactionalProducer:
                 raise _OneTooLargeError from error
             raise self._lost(error, producer, messages, futures) from error
         except BaseException:
-            self._retire()
+            self.close()
             raise
-
-    def close(self) -> None:
-        """Retire the producer.
-
-        An open transaction ends with its timeout, or with the next owner of the id.
-        """
-        self._retire()
 
     def _write(
         self,
@@ -172,69 +132,53 @@ class TransactionalProducer:
             try:
                 self._renew()
             except UnreachableError as error:
-                raise TransactionLostError(f"{self._id}: nothing was written: {error}") from error
+                raise TransactionLostError(f"{self._name}: nothing was written: {error}") from error
         return self._producer
 
     def _renew(self) -> None:
         """Create a producer, and have the brokers end what its predecessor left open."""
-        self._retired.wait(self._timeout_s)
-        producer = connect(KafkaProducer, self._connection, **self._configs())
+        timeout_ms = int(self._timeout_s * 1000)
+        producer = self._connected(
+            transactional_id=self._name,
+            transaction_timeout_ms=timeout_ms,
+            # A batch that expires fails alone, and the transaction would be committed without it: none may expire
+            # before we have given the transaction up.
+            delivery_timeout_ms=10 * timeout_ms + 60_000,
+            retry_backoff_ms=5,  # 9 ms a transaction instead of 90: the pause while the last one is being completed
+        )
         try:
             producer.init_transactions()
         except TRANSIENT as error:
             reason = internals.last_error(producer)
             self._retired.retire(producer)
             raise permanent_error(
-                error, f"to begin transactions as {self._id}", reason, transactional_id=self._id
+                error, f"to begin transactions as {self._name}", reason, transactional_id=self._name
             ) or UnreachableError(
-                f"the coordinator of the transactional id {self._id} does not answer ({error}); it may be starting"
+                f"the coordinator of the transactional id {self._name} does not answer ({error}); it may be starting"
             ) from error
         self._producer = producer
-
-    def _retire(self) -> None:
-        if self._producer is not None:
-            self._retired.retire(self._producer)
-            self._producer = None
 
     def _lost(
         self, error: BaseException, producer: KafkaProducer, messages: list[Message], futures: list[Any]
     ) -> TwinsieveError:
         """Replace the producer and return what to raise."""
         last = internals.last_error(producer)
-        action = f"to write as {self._id} to {', '.join(sorted({message.topic for message in messages}))}"
+        action = f"to write as {self._name} to {', '.join(sorted({message.topic for message in messages}))}"
         found = first_size_error(messages, futures) or permanent_error(
-            error, action, last, needs="Write", transactional_id=self._id
+            error, action, last, needs="Write", transactional_id=self._name
         )
         self._replace()
         return found or TransactionLostError(
-            f"transaction of {self._id} with {len(messages)} messages was not, or may not have been, committed: "
+            f"transaction of {self._name} with {len(messages)} messages was not, or may not have been, committed: "
             f"{_why(error, last)}; rewind to the committed offsets"
         )
 
     def _replace(self) -> None:
-        self._retire()
+        self.close()
         try:
             self._renew()
         except TwinsieveError as error:  # the next commit tries again, and raises if it cannot
-            _LOG.warning("%s: no new producer yet: %s", self._id, error)
-
-    def _configs(self) -> dict[str, Any]:
-        timeout_ms = int(self._timeout_s * 1000)
-        return {
-            **COMMON,
-            "transactional_id": self._id,
-            "transaction_timeout_ms": timeout_ms,
-            "max_block_ms": timeout_ms,
-            "bootstrap_timeout_ms": timeout_ms,
-            "max_request_size": self._max_bytes,
-            "compression_type": self._compression,
-            # A batch that expires fails alone, and the transaction would be committed without it: none may expire
-            # before we have given the transaction up.
-            "delivery_timeout_ms": 10 * timeout_ms + 60_000,
-            "retry_backoff_ms": 5,  # 9 ms a transaction instead of 90: the pause while the last one is being completed
-            "linger_ms": 1_000,  # until all messages are handed over; then nothing lingers
-            "batch_size": 256 << 10,
-        }
+            _LOG.warning("%s: no new producer yet: %s", self._name, error)
 
 
 def _why(error: BaseException, last: BaseException | None) -> str:

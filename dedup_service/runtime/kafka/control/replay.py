@@ -166,18 +166,6 @@ class LeftOut:
     unreadable: int = 0
 
 
-class ReplaySink(Protocol):
-    """Takes the replayed records, in order."""
-
-    def take(self, batch: Sequence[Replayed]) -> None:
-        """Decide a batch and write its verdicts."""
-        ...
-
-    def finish(self) -> None:
-        """Complete what was written, after the last batch."""
-        ...
-
-
 def replayed_log(
     log: LogConsumer, options: ReplayOptions, left_out: LeftOut, progress: Progress
 ) -> Iterator[list[Replayed]]:

@@ -18,7 +18,7 @@ from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.url import url_hash
 from dedup_service.runtime.embedded.corrections import Correction
-from dedup_service.runtime.events import NullObserver, PageDecided
+from dedup_service.runtime.events import Observer, PageDecided
 from dedup_service.runtime.explain.correcting import CorrectionRequest, record_of
 from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
 from dedup_service.runtime.kafka.client.config import Connection
@@ -39,7 +39,7 @@ MAX_ADDED = 1000
 _MAX_LOGGED = 1000
 
 
-class RecentDecisions(NullObserver):
+class RecentDecisions(Observer):
     """An observer that remembers the sequences of the latest pages by URL. size: the number of URLs."""
 
     def __init__(self, size: int = MAX_RECENT) -> None:

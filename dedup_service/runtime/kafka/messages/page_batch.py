@@ -1,7 +1,6 @@
 """Pages of the log in columns: one message has up to 4,096 input records of one topic and space.
 
-    decode_batch(encode_batch(records)) == records
-    decode_columns(value, sequence)  # the same in columns, without an object for each
+    decode_columns(encode_batch(records)).records() == records
 
 MessagePack, a map of columns; each has one value for each record, in the order in which the records are applied.
 Hashes, places and the ends of evidence and keys are arrays of little-endian integers, so a reader need not look at
@@ -191,11 +190,6 @@ def decode_columns(value: bytes, sequence: int = 0) -> RecordColumns:
         evidence,
         keys,
     )
-
-
-def decode_batch(value: bytes) -> list[InputRecord]:
-    """Return the records of a batch as values; raises as `decode_columns`."""
-    return decode_columns(value).records()
 
 
 def _present(prepared: PreparedPage) -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.shards.shard import ShardNumber, ShardState
-from dedup_service.runtime.addresses import is_address
+from dedup_service.runtime.addresses import RemoteFolder, is_address
 from dedup_service.runtime.embedded.database import WRITE_AHEAD, ForeignStateError, StateFullError, copy_database
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.kafka.state.deciding_state import (
@@ -31,7 +31,6 @@ from dedup_service.runtime.kafka.state.deciding_state import (
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER
 from dedup_service.runtime.kafka.state.page_names import PageNameFile
 from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
-from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
 from dedup_service.runtime.store.page_store import PageStore

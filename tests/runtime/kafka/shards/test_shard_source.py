@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.runtime.addresses import RemoteFolder
 from dedup_service.runtime.kafka.state.local_state import LocalState
-from dedup_service.runtime.remote_folder import RemoteFolder
 from dedup_service.runtime.store.errors import StoreDamagedError
 from tests.runtime.kafka.shards.folders import opened
 from tests.runtime.kafka.shards.test_copying import copy, log, snapshots

@@ -13,7 +13,7 @@ import pytest
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, RetractionRecord, sequence_at
-from dedup_service.runtime.events import NullObserver, Observer
+from dedup_service.runtime.events import Observer
 from dedup_service.runtime.groups.canonical_table import BEGINNING, TablePosition
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.client.producers import Message
@@ -108,7 +108,7 @@ def running(
                 topic.written,
                 log,  # type: ignore[arg-type]
                 topic,  # type: ignore[arg-type]
-                observer or NullObserver(),
+                observer or Observer(),
             )
 
             def turns(count: int) -> CanonicalStep:
