@@ -29,7 +29,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from twinsieve_crawler.cli.report import summary_of
+from twinsieve_crawler.cli.crawl import summary_of
 
 TICK_S = 0.005
 PER_INDEX = 100

@@ -10,7 +10,6 @@ forwarding header is read. Limits of rate, time and connections are a reverse pr
 import socket
 import threading
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import uvicorn
@@ -99,9 +98,7 @@ class HttpServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join()
         self._listening.close()

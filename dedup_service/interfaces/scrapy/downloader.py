@@ -4,7 +4,7 @@ How: the bytes of a response go to a worker process (`runtime.workers.html_worke
 the decision thread (`shared_filter`); the event loop only waits. The verdict is left in
 `request.meta["twinsieve"]`, as a flag on the response, in the stats and in the signal `page_judged`. Then
 `TWINSIEVE_ACTION` decides what happens to the response. A page that waits longer than `TWINSIEVE_DEADLINE_S` passes
-without its verdict, which is given all the same (`late_pages`). A crawl that publishes its pages gets no verdicts
+without its verdict, which is given all the same (`LatePages`). A crawl that publishes its pages gets no verdicts
 here. Pages are extracted if the spider wants them (`TWINSIEVE_KEEP_PAGE`), and downloads wait while too many
 pages wait to be published: Scrapy's own limit counts the bytes of responses, not the items that came of
 them.
@@ -14,11 +14,21 @@ unchanged. A page on which the filter fails passes too, counted and logged. A la
 changes nothing of the page that has passed; the crawl ends when all are given. Wrong settings or a refused state
 stop the crawl before its first request, and a state that cannot be written closes it: no crawl silently
 continues unfiltered.
+
+Pages that went on to the spider without their verdict, because it was later than `TWINSIEVE_DEADLINE_S`.
+
+How: judging a page is a task. A page whose task is not done at the deadline passes, and the task goes on. Scrapy
+counts that page as downloaded, so it no longer slows the crawl down: new downloads wait here (`room`) while the pages
+that are judged late are too many.
+
+Invariants: every task ends, since each step of it has a limit of its own, and `finished` returns only when all have. At
+most `max_pages` pages and `max_bytes` bytes of responses are judged late, beside those of the downloads that were in
+progress when a limit was reached. All calls come from one event loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -32,7 +42,6 @@ from scrapy.utils.asyncio import is_asyncio_available
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import Action, claim_refused_in, guard_in
-from dedup_service.interfaces.scrapy.late_pages import LatePages
 from dedup_service.interfaces.scrapy.meta import (
     LATE_FLAG,
     flag_of,
@@ -50,6 +59,72 @@ from dedup_service.interfaces.scrapy.stats import CrawlStats
 from dedup_service.runtime.events import BatchEvent, Observers, ProblemEvent
 from dedup_service.runtime.memory_limit import MemoryLimitError
 from dedup_service.runtime.workers.html_workers import Html, HtmlWorkers
+
+
+class LatePages:
+    """Waits for tasks up to a deadline, and keeps those that were not done.
+
+    max_pages, max_bytes: from how many late pages, and bytes of their responses, `room` waits. pending: late pages that
+    are still judged. peak_pages: the most there were.
+    """
+
+    def __init__(self, deadline_s: float | None, max_pages: int, max_bytes: int) -> None:
+        self._deadline_s = deadline_s
+        self._max_pages, self._max_bytes = max_pages, max_bytes
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._size_bytes = 0
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self.peak_pages = 0
+
+    @property
+    def pending(self) -> int:
+        """Number of late pages that are still judged."""
+        return len(self._tasks)
+
+    async def in_time(self, judging: Coroutine[Any, Any, None], size_bytes: int) -> bool:
+        """Run `judging`; False if it was not done by the deadline, and then it goes on. size_bytes: of the response."""
+        if self._deadline_s is None:
+            await judging
+            return True
+        task = asyncio.create_task(judging)
+        try:
+            await asyncio.wait({task}, timeout=self._deadline_s)
+        finally:  # also if Scrapy cancels the response: the page is in the hands of a worker, or of the state
+            if not task.done():
+                self._hold(task, size_bytes)
+        if not task.done():
+            return False
+        task.result()
+        return True
+
+    async def room(self) -> None:
+        """Wait while too many pages are judged late: nothing more should be downloaded then."""
+        await self._has_room.wait()
+
+    async def finished(self) -> None:
+        """Wait until every late page is judged, or has failed."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _hold(self, task: asyncio.Task[None], size_bytes: int) -> None:
+        self._tasks.add(task)
+        self._size_bytes += size_bytes
+        self.peak_pages = max(self.peak_pages, len(self._tasks))
+        self._update_room()
+        task.add_done_callback(lambda done: self._release(done, size_bytes))
+
+    def _release(self, task: asyncio.Task[None], size_bytes: int) -> None:
+        self._tasks.discard(task)
+        self._size_bytes -= size_bytes
+        self._update_room()
+
+    def _update_room(self) -> None:
+        if len(self._tasks) < self._max_pages and self._size_bytes < self._max_bytes:
+            self._has_room.set()
+        else:
+            self._has_room.clear()
+
 
 if TYPE_CHECKING:
     from scrapy import Request

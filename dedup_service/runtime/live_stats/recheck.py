@@ -14,7 +14,6 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from dedup_service.core.evidence.packed import SHINGLE
@@ -125,9 +124,7 @@ class Rechecker:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         self._thread.join(self._close_s())
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dedup_service.interfaces.scrapy.late_pages import LatePages
+from dedup_service.interfaces.scrapy.downloader import LatePages
 
 MAX_PAGES, MAX_BYTES = 2, 100
 

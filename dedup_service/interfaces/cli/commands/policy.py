@@ -152,7 +152,7 @@ def _set_in_log(
 def _begin_log(
     options: dict[str, Any], bases: dict[str, str], rule: MatchRule | None, action: Action | None
 ) -> dict[str, Any]:
-    from dedup_service.runtime.kafka.control.based_log import begin_with_bases
+    from dedup_service.runtime.kafka.control.operator_records import begin_with_bases
 
     topics = topics_from(options)
     group = f"{topics.prefix}{options['group']}"

@@ -10,7 +10,6 @@ Invariant: each decided record gives one record of the archive, in the order of 
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import click
@@ -54,9 +53,7 @@ class KeptArchive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._payloads.close()
         self._file.close()
         if kind is None:

@@ -23,7 +23,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
@@ -75,9 +75,7 @@ class Interrupt:
         self._entered.enter_context(_caught(self._on_signal, self._wakeup_write))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._entered.close()
 
     def stopped(self) -> bool:
@@ -142,9 +140,7 @@ class StopSignals:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._entered.close()
         self._wakeup_write.close()
         self._thread.join()

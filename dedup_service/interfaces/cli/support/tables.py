@@ -7,7 +7,6 @@ footer, and is refused by its readers; run the same command again.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
@@ -49,9 +48,7 @@ class TableFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def add(self, batch: "pa.RecordBatch") -> None:

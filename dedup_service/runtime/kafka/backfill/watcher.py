@@ -12,7 +12,6 @@ import threading
 import time
 from collections import deque
 from contextlib import closing
-from types import TracebackType
 from typing import Self
 
 from dedup_service.core.errors import TwinsieveError
@@ -48,9 +47,7 @@ class DecidedWatcher:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(_CLOSE_S)
         self._monitor.close(_CLOSE_S)

@@ -11,25 +11,222 @@ Options of Java that differ in more than the name:
 - certificate stores must be PEM files (`ssl.truststore.type=PEM`); JKS and PKCS12 are for Java alone.
 - an empty `ssl.endpoint.identification.algorithm` turns the check of the host name off.
 
-All options are checked when a `Connection` is made, alone (type, allowed values) and together (`security`).
+All options are checked when a `Connection` is made, alone (type, allowed values) and together (`check_security`).
 An option that would have no effect is refused: somebody believes that it protects the connection.
 Invariant: no secret appears in a repr or an error. So errors name options and never quote a value, and a repr
 leaves out passwords, also those in addresses of proxies.
+
+Which security options of a connection belong together: each must have an effect, and none may be missing.
+
+The library ignores what does not fit: a password under PLAINTEXT is never sent, an authority without TLS is
+never asked, and a SASL protocol without a mechanism fails in each connection, with an error that names
+neither. An operator who gave such an option believes that it protects something, so it is refused, with what
+to write instead.
+
+Source: kafka-python 3.0.12, net/manager.py, net/transport.py, net/sasl; a test compares the values with the
+library's own.
+
+Java's properties format, read exactly as `java.util.Properties.load` reads it.
+
+A file of client options is shared with Java's own tools, so each character must mean the same to both:
+
+- A natural line ends with LF, CR or CR LF, and nothing else. It is a comment if its first character that is
+  not white space is # or !; comments never continue.
+- A line that ends with an odd number of backslashes continues; the white space that the next line begins
+  with is dropped, and a # there is no comment.
+- The name ends at the first =, : or white space without a backslash before it. White space around the
+  separator is dropped, that at the end of the value is kept.
+- Escapes: tab, line feed, carriage return and form feed as `t n r f`, UTF-16 units as `uXXXX`; a backslash
+  before any other character only disappears.
+
+White space is space, tab and form feed. One difference: where the text ends with a lone backslash, Java may
+add an empty name; here it is a blank line. Why our own: a password read wrongly must be noticed, so each entry
+needs its line number and whether it has a separator, and the packages for the format give neither. A test
+compares with what Java made of the same texts.
+Source: the API documentation of `java.util.Properties.load(Reader)`, Java 17.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.errors import OptionError
-from dedup_service.runtime.kafka.client.properties import PropertiesError, parse
-from dedup_service.runtime.kafka.client.security import ALLOWED, check_security
+
+_BLANK = " \t\f"
+_ENDS = re.compile(r"\r\n|\r|\n")
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyLine:
+    """A name and its value. line: where it begins, from 1. separated: a separator follows the name."""
+
+    line: int
+    name: str
+    value: str
+    separated: bool
+
+    def __repr__(self) -> str:
+        return f"PropertyLine({self.line}, {self.name!r}, …)"  # the value may be a password
+
+
+class PropertiesError(ValueError):
+    """A line has an escape that Java refuses, or half a character. `line`: its number, from 1."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def parse(text: str) -> Iterator[PropertyLine]:
+    r"""Yield the entries of a properties text in their order, repeated names included.
+
+    Raises PropertiesError.
+    >>> [(entry.name, entry.value) for entry in parse("a = 1\\\n   2\n# no\nb c\\u0021\\\\\nd=")]
+    [('a', '12'), ('b', 'c!\\'), ('d', '')]
+    """
+    for line, content in _logical_lines(text):
+        end = _end_of_name(content)
+        rest = content[end:].lstrip(_BLANK)
+        if rest[:1] in {"=", ":"}:
+            rest = rest[1:].lstrip(_BLANK)
+        yield PropertyLine(line, _unescaped(content[:end], line), _unescaped(rest, line), separated=end < len(content))
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each logical line with the number of its first natural line; no comments, no blank lines."""
+    content, first, continues = "", 0, False
+    for number, natural in enumerate((line.lstrip(_BLANK) for line in _ENDS.split(text)), 1):
+        if not continues:
+            if not natural or natural[0] in "#!":
+                continue
+            content, first = "", number
+        ends_escaped = (len(natural) - len(natural.rstrip("\\"))) % 2 == 1
+        content += natural[:-1] if ends_escaped else natural
+        continues = ends_escaped and bool(content)  # Java, too, takes a lone backslash for a blank line
+        if content and not continues:
+            yield first, content
+    if continues:
+        yield first, content
+
+
+def _end_of_name(content: str) -> int:
+    """Return where the name ends: the first separator without a backslash before it."""
+    escaped = False
+    for at, character in enumerate(content):
+        if not escaped and (character in "=:" or character in _BLANK):
+            return at
+        escaped = character == "\\" and not escaped
+    return len(content)
+
+
+def _unescaped(text: str, line: int) -> str:
+    def character(found: re.Match[str]) -> str:
+        if found[1]:
+            return chr(int(found[1], 16))
+        if found[2] == "u":
+            raise PropertiesError(line, r"\u must be followed by four hexadecimal digits")
+        return _CONTROL.get(found[2], found[2])
+
+    units = _ESCAPE.sub(character, text)
+    try:
+        return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+    except UnicodeDecodeError:
+        raise PropertiesError(line, r"a \u escape is half a character: write both halves of the pair") from None
+
+
+ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "client_dns_lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    "sasl_mechanism": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM", "OAUTHBEARER"),
+    "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+}
+"""The values of each enumerated option, as the library spells them."""
+
+_USER, _PASSWORD = "sasl_plain_username", "sasl_plain_password"
+_WITH_PASSWORD = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
+_PACKAGES = {"GSSAPI": "gssapi", "AWS_MSK_IAM": "botocore"}
+_LONGEST_PEM_BYTES = 1 << 20
+
+
+def check_security(options: Mapping[str, Any]) -> None:
+    """Raise OptionError for the first contradiction. options: typed, under the library's names."""
+    for problem in _problems(options):
+        raise OptionError(problem)
+
+
+def _problems(options: Mapping[str, Any]) -> Iterator[str]:
+    protocol = options.get("security_protocol", "PLAINTEXT")
+    yield from _without_effect(options, protocol, "sasl_", ("SASL_SSL", "SASL_PLAINTEXT"))
+    yield from _without_effect(options, protocol, "ssl_", ("SSL", "SASL_SSL"))
+    if protocol.startswith("SASL_"):
+        yield from _sasl_problems(options, protocol)
+    yield from _certificate_problems(options)
+
+
+def _without_effect(options: Mapping[str, Any], protocol: str, prefix: str, fitting: tuple[str, ...]) -> Iterator[str]:
+    names = sorted(name for name in options if name.startswith(prefix))
+    if names and protocol not in fitting:
+        default = "" if "security_protocol" in options else ", the default"
+        yield (
+            f"client option {names[0]} has no effect with security_protocol {protocol}{default}: "
+            f"set security_protocol to {' or '.join(fitting)}, or remove {', '.join(names)}"
+        )
+
+
+def _sasl_problems(options: Mapping[str, Any], protocol: str) -> Iterator[str]:
+    mechanism = options.get("sasl_mechanism")
+    if mechanism is None:
+        usable = ", ".join(name for name in ALLOWED["sasl_mechanism"] if name != "OAUTHBEARER")
+        yield f"security_protocol {protocol} needs sasl_mechanism: set it to the brokers' own, one of {usable}"
+        return
+    if mechanism == "OAUTHBEARER":
+        yield (
+            "sasl_mechanism OAUTHBEARER needs a program that provides tokens, which no client option can name: "
+            "use SCRAM-SHA-512, or another one that the brokers have"
+        )
+    if mechanism in _PACKAGES and find_spec(_PACKAGES[mechanism]) is None:
+        yield f"sasl_mechanism {mechanism} needs a package: pip install {_PACKAGES[mechanism]}"
+    if mechanism == "AWS_MSK_IAM" and protocol != "SASL_SSL":
+        yield f"sasl_mechanism {mechanism} works only with security_protocol SASL_SSL: set it"
+    yield from _credential_problems(options, mechanism)
+
+
+def _credential_problems(options: Mapping[str, Any], mechanism: str) -> Iterator[str]:
+    names = (_USER, _PASSWORD)
+    if mechanism in _WITH_PASSWORD and (missing := [name for name in names if not options.get(name)]):
+        yield f"sasl_mechanism {mechanism} needs {' and '.join(missing)}: set user and password"
+    if mechanism not in _WITH_PASSWORD and (given := [name for name in names if name in options]):
+        yield f"sasl_mechanism {mechanism} uses no {' and '.join(given)}: remove it, or choose another mechanism"
+    kerberos = sorted(name for name in options if name.startswith("sasl_kerberos_"))
+    if mechanism != "GSSAPI" and kerberos:
+        yield f"sasl_mechanism {mechanism} uses no {', '.join(kerberos)}: remove it, or choose GSSAPI"
+
+
+def _certificate_problems(options: Mapping[str, Any]) -> Iterator[str]:
+    certificate = options.get("ssl_certfile")
+    for name in ("ssl_keyfile", "ssl_password"):
+        if options.get(name) and not certificate:
+            yield f"client option {name} belongs to a certificate: give ssl_certfile, too, or remove {name}"
+    if certificate and not options.get("ssl_keyfile") and not _may_have_key(Path(certificate)):
+        yield "the file in ssl_certfile has no private key: give the file that has it as ssl_keyfile"
+
+
+def _may_have_key(certificate: Path) -> bool:
+    """Whether the PEM file has a private key; True if it cannot be read, which connecting reports."""
+    try:
+        with certificate.open("rb") as file:
+            return b"PRIVATE KEY-----" in file.read(_LONGEST_PEM_BYTES)
+    except OSError:
+        return True
+
 
 TYPES: Mapping[str, type] = {
     "client_dns_lookup": str,
@@ -173,7 +370,7 @@ class Connection:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Return the options of a client properties file, in Java's own format (see `properties`), as UTF-8.
+    """Return the options of a client properties file, in Java's own format (see `parse`), as UTF-8.
 
     Raises ConfigurationError if the file cannot be read, if a line has a name alone or an invalid escape,
     and if a name is given twice.

@@ -12,13 +12,19 @@ A retraction or correction may be in the log twice: a command that was interrupt
 
 Invariants: nothing is added to an empty log except a layout and that first policy. No command uses a log that an
 interrupted replay left incomplete (`require_whole`).
+
+Begins the log of a service with bases, before any process does (`policy set --base`).
+
+The first policy of a log names its bases, and no later one does. A process that only makes fingerprints has no bases,
+and would begin the log without them.
 """
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.groups import policy_of_log
@@ -48,7 +54,7 @@ from dedup_service.runtime.kafka.client.producers import append
 from dedup_service.runtime.kafka.messages.log_head import number_log, read_head
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, log_message, numbered
 from dedup_service.runtime.kafka.messages.page_batch import is_batch
-from dedup_service.runtime.kafka.state.mounted_bases import BaseOffer
+from dedup_service.runtime.kafka.state.mounted_bases import BaseOffer, offered_bases
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
 from dedup_service.runtime.kafka.topics import OutputMode, Topics, describe, require_log
 
@@ -480,3 +486,35 @@ def _not_begun(topics: Topics) -> StateError:
         f"{topics.fingerprints} is empty: the first `twinsieve serve` begins it with its policy; start one first, or "
         "give the --prefix of the log that you mean"
     )
+
+
+def begin_with_bases(
+    connection: Connection,
+    topics: Topics,
+    group: str,
+    given: Mapping[str, str],
+    folder: Path,
+    rule: MatchRule | None = None,
+    action: Action | None = None,
+    keep: Keep | None = None,
+) -> PolicyInForce:
+    """Let an empty log begin with bases, before any service does; return the policy in force then.
+
+    group: of the service, with its prefix. given: folder or address of each base, by name. folder: for scratch files.
+    rule, keep: None takes those of the first base. ConfigurationError if the log has begun otherwise; raises as
+    `first_policy` and `offered_bases`.
+    """
+    offer = offered_bases(given, folder)
+    requested = RequestedPolicy(offer.space_id, rule, action, keep, bases=lambda: offer)
+    with closing(LogConsumer(connection, topics.fingerprints)) as log:
+        binding = binding_of(connection, topics, group, OutputMode.VERDICTS)
+        first = first_policy(connection, topics, log, requested, binding)
+        asked = requested.first_policy(None)
+        if replace(first.policy, action=asked.action if action is None else first.policy.action) != asked:
+            names = ", ".join(base.name for base in first.policy.bases)
+            begun = f"with the bases {names}" if names else "without bases"
+            raise ConfigurationError(
+                f"{topics.fingerprints} was begun {begun} and by {first.policy.rule}; bases are given to an empty log "
+                "alone. Leave --base out, or begin another log with --prefix"
+            )
+    return policy_in_force(connection, topics)

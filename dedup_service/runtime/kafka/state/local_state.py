@@ -13,7 +13,6 @@ import re
 import secrets
 import socket
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from dedup_service.core.errors import ConfigurationError
@@ -121,9 +120,7 @@ class LocalState:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.runtime.kafka.client.properties import PropertiesError, parse
+from dedup_service.runtime.kafka.client.config import PropertiesError, parse
 
 BY_JAVA = json.loads((Path(__file__).parent / "properties_by_java.json").read_text())
 """[text, pairs]: what `java.util.Properties.load` of Java 17 put for the text, null where it raised."""

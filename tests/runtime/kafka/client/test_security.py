@@ -7,9 +7,8 @@ from kafka import KafkaConsumer
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl import SASL_MECHANISMS
 
-from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.config import ALLOWED, Connection
 from dedup_service.runtime.kafka.client.errors import OptionError
-from dedup_service.runtime.kafka.client.security import ALLOWED
 
 USER = {"sasl_plain_username": "u", "sasl_plain_password": "p"}
 SASL = {"security_protocol": "SASL_SSL"}
@@ -65,14 +64,14 @@ def test_contradictory_security_options_are_refused(options: dict[str, str], say
 
 def test_a_mechanism_whose_package_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package is named; the library would fail in each connection."""
-    monkeypatch.setattr("dedup_service.runtime.kafka.client.security.find_spec", lambda _: None)
+    monkeypatch.setattr("dedup_service.runtime.kafka.client.config.find_spec", lambda _: None)
     with pytest.raises(OptionError, match="pip install gssapi"):
         Connection("a:1", {**SASL, "sasl_mechanism": "GSSAPI"})
 
 
 def test_a_mechanism_without_a_password_refuses_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """User and password would not be used; Amazon's mechanism also needs TLS."""
-    monkeypatch.setattr("dedup_service.runtime.kafka.client.security.find_spec", lambda _: object())
+    monkeypatch.setattr("dedup_service.runtime.kafka.client.config.find_spec", lambda _: object())
     with pytest.raises(OptionError, match="uses no sasl_plain_username"):
         Connection("a:1", {**SASL, "sasl_mechanism": "GSSAPI", **USER})
     with pytest.raises(OptionError, match="only with security_protocol SASL_SSL"):
