@@ -209,7 +209,7 @@ def _unbrotlied(pieces: Pieces) -> Pieces:
                 yield out
             if decoder.is_finished():
                 return
-            if decoder.can_accept_more_data():
+            if not out and decoder.can_accept_more_data():  # it may accept more while output is left
                 break
             data = b""
     raise _EndsEarlyError("it ends too early")
