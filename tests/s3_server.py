@@ -3,11 +3,14 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
+
+from tests.hangs import HANG_S, wait_until
+
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
 @contextmanager
@@ -16,13 +19,8 @@ def running_s3(log: Path) -> Iterator[str]:
     with log.open("w") as file:
         server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], stderr=file)
     try:
-        address = None
-        deadline = time.monotonic() + 60
-        while address is None:
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-            address = re.search(r"http://127\.0\.0\.1:\d+", log.read_text())
-        yield address[0]
+        wait_until(lambda: _ADDRESS.search(log.read_text()), log.read_text)
+        yield _ADDRESS.findall(log.read_text())[0]
     finally:
         server.kill()
         server.wait()
@@ -31,5 +29,5 @@ def running_s3(log: Path) -> Iterator[str]:
 def put(address: str, content: bytes = b"") -> None:
     """Put an object, or make a bucket."""
     request = Request(address, content, {"Content-Type": "application/octet-stream"}, method="PUT")
-    with urlopen(request, timeout=30):
+    with urlopen(request, timeout=HANG_S):
         pass

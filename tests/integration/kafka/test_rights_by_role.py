@@ -124,7 +124,7 @@ OPERATION = [
     ("correct", URLS[1], "--not-duplicate-of", URLS[2]),
     ("corrections",),
     ("why", URLS[1]),
-    ("replay"),
+    ("replay",),
     ("replay", "--from", "pages"),
 ]
 PROBES = [("retract", URLS[0]), ("policy", "show"), ("replay", "--from", "pages")]

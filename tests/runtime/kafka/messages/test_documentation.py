@@ -94,7 +94,7 @@ def test_the_example_log_is_what_is_written() -> None:
     assert [encode(record) for record in records] == values
     kinds = [
         *(RejectedRecord, ExpiredRecord, UnwrittenRecord),
-        *(LayoutRecord, PolicyRecord, PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord, BackfillRecord),
+        *(LayoutRecord, PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord, BackfillRecord),
     ]
     assert list(map(type, records)) == kinds
     policy = records[4]

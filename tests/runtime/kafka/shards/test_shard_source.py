@@ -1,5 +1,6 @@
 """Snapshots of shards at addresses: copies in object storage, which a running shard may have torn."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -119,7 +120,8 @@ def test_a_shard_is_copied_from_object_storage(half: Path, tmp_path: Path, s3: s
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "shard 1/4 of log a-log at message 86" in done.stdout
+    copied = json.loads(done.stdout)
+    assert (copied["shard"], copied["log"], copied["offset"]) == ("1/4", "a-log", 86)
     assert rows_of(tmp_path / "new") == rows_of(tmp_path / "direct")
     missing = subprocess.run(
         [*command, str(tmp_path / "none"), "s3://nothing/two"], capture_output=True, text=True, check=False
