@@ -41,4 +41,9 @@ def entry(sequence: int, page: PreparedPage) -> Entry:
 
 
 CHANGES = (0.0, 0.02, 0.1, 0.25, 0.4, 0.6, 1.0)
-PAIRS = [(prepared(seed, 0.0), prepared(seed, change)) for seed in range(1, 13) for change in CHANGES]
+
+
+@cache
+def pairs() -> list[tuple[PreparedPage, PreparedPage]]:
+    """Pairs of a page and the page of the same seed with a share of its sentences replaced."""
+    return [(prepared(seed, 0.0), prepared(seed, change)) for seed in range(1, 13) for change in CHANGES]

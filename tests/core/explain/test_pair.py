@@ -12,7 +12,7 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import CHANNEL_RULES, PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind
-from tests.core.explain.pages import PAIRS, entry, prepared
+from tests.core.explain.pages import entry, pairs, prepared
 
 RULES = {**PROFILES, **CHANNEL_RULES, "mu": rule_for(mu=0.9), "wide": rule_for(k=7)}
 
@@ -36,7 +36,7 @@ def verdict_on(rule: MatchRule, first: PreparedPage, second: PreparedPage) -> tu
 def test_a_pair_matches_iff_the_decider_says_so(name: str) -> None:
     """The row is the same, or words say why there is none; under every rule some pairs match and some do not."""
     rule, seen = RULES[name], set()
-    for first, second in PAIRS:
+    for first, second in pairs():
         if first.page.url == second.page.url:
             continue
         view = explain_pair(rule, entry(2, second), entry(1, first))
@@ -50,7 +50,7 @@ def test_a_pair_matches_iff_the_decider_says_so(name: str) -> None:
 
 def test_the_row_that_decides_is_the_first_that_holds() -> None:
     """It is also the nearest row. An equal text decides before any row."""
-    for first, second in PAIRS:
+    for first, second in pairs():
         view = explain_pair(PROFILES["balanced"], entry(2, second), entry(1, first))
         if first.text_hash == second.text_hash:
             assert view.row == SAME_TEXT

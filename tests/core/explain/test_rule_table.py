@@ -11,7 +11,7 @@ from dedup_service.core.page import Fingerprint, PreparedPage
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
-from tests.core.explain.pages import PAIRS, entry
+from tests.core.explain.pages import entry, pairs
 
 SHARES = st.none() | st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
 ROWS = st.builds(
@@ -42,7 +42,7 @@ def similarity(one: PreparedPage, other: PreparedPage) -> Similarity:
     return Similarity(Evidence(other.evidence), Evidence(one.evidence), distance)
 
 
-@given(st.lists(ROWS, min_size=1, max_size=5), st.sampled_from(PAIRS))
+@given(st.lists(ROWS, min_size=1, max_size=5), st.deferred(lambda: st.sampled_from(pairs())))
 def test_a_row_holds_iff_the_rule_says_so(rows: list[MatchRow], pair: tuple[PreparedPage, PreparedPage]) -> None:
     """This holds for any bounds and for pages without fingerprints; only the bounds of the row are listed."""
     alike = similarity(*pair)
@@ -61,7 +61,7 @@ def test_every_row_of_every_profile(name: str) -> None:
     """The same as `MatchRow.holds`, from equal to unrelated pages; some rows hold and some do not."""
     rule = PROFILES[name]
     seen = set()
-    for pair in PAIRS:
+    for pair in pairs():
         alike = similarity(*pair)
         holds = [view.holds for view in rows_of(rule, alike)]
         assert holds == [row.holds(alike) for row in rule.verified]
@@ -69,7 +69,7 @@ def test_every_row_of_every_profile(name: str) -> None:
     assert seen == {True, False}
 
 
-@given(st.sampled_from(PAIRS))
+@given(st.deferred(lambda: st.sampled_from(pairs())))
 def test_the_nearest_row(pair: tuple[PreparedPage, PreparedPage]) -> None:
     """It is the first row that holds; without one, no other row fails fewer bounds."""
     rows = rows_of(PROFILES["balanced"], similarity(*pair))
@@ -84,7 +84,7 @@ def test_the_nearest_row(pair: tuple[PreparedPage, PreparedPage]) -> None:
 
 def test_a_rule_without_a_table_has_its_conditions() -> None:
     """A rule may bound the distance in one channel or both, or the combined similarity."""
-    alike = similarity(*PAIRS[0])
+    alike = similarity(*pairs()[0])
     both = rows_of(rule_for("both"), alike)
     assert [row.name for row in both] == ["body ≤ 7", "body ≤ 16 and words ≤ 6"]
     assert all(row.holds for row in both)
