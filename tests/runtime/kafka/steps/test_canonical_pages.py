@@ -195,7 +195,7 @@ def test_a_step_that_is_killed_anywhere_writes_each_change_once(
             (tmp_path / "state" / CANONICAL_TABLE).unlink(missing_ok=True)
         try:
             with running(tmp_path / "state", log, topic, given=given) as turns:
-                turns(rng.randint(1, 12))
+                turns(rng.randint(1, 24))  # a known policy is 54 records behind the first, three of them a turn
                 step = turns(0)
                 step._take_snapshot()
                 ended = step._table.position.offset > log.messages[-1].offset and not step._table.is_sweeping
