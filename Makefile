@@ -118,7 +118,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY) $(DEMO)
 
 $(DEMO): requirements-demo.lock pyproject.toml
-	$(call install,requirements-demo.lock,0.5 GB)
+	$(call install,requirements-demo.lock,0.6 GB)
 	@touch $(DEMO)
 
 define install
