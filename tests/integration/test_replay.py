@@ -43,6 +43,8 @@ from tests.page_names import NamesInMemory
 pytestmark = pytest.mark.slow
 
 PAGES = 60
+TAKEN_DOWN = "p3"
+GONE_AND_BACK = json.dumps(page(5, article(5))).encode()
 SPACE = build_fingerprinter().space_id
 
 
@@ -156,7 +158,7 @@ def test_into_separate_topics(broker: Broker, log: Topics, new_topics: Topics) -
     assert [(record.initial, record.replaces) for record in policies] == [(True, None), (False, None)]
     verdicts = values_of(broker.connection, new_topics.verdicts)
     assert verdicts == expected(broker.connection, new_topics)
-    assert len(verdicts) == PAGES
+    assert len(verdicts) == PAGES - 1
     assert run(arguments) == 1
 
 
@@ -167,7 +169,8 @@ def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> No
     space_id = build_fingerprinter(SpaceOptions(scheme="tf")).space_id
     old, new = ([record for _, record in records_of(broker.connection, one)] for one in (log, new_topics))
     pages = [record for record in new if isinstance(record, PageRecord)]
-    sources = [record.source for record in old if isinstance(record, PageRecord)]
+    kept = [record for record in old if isinstance(record, PageRecord) and record.prepared.page.id != TAKEN_DOWN]
+    sources = [record.source for record in kept]
     assert [record.source for record in pages] == list(dict.fromkeys(sources))
     assert {record.space_id for record in pages} == {space_id}
     verdicts = values_of(broker.connection, new_topics.verdicts)
@@ -176,6 +179,32 @@ def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> No
     unique = [json.loads(value)["url"] for value in values_of(broker.connection, new_topics.unique)]
     assert len(unique) == len(set(unique)) == kinds["unique"]
     assert values_of(broker.connection, new_topics.dlq) == [b"rubbish"]
+
+
+@pytest.mark.parametrize("source", ["log", "pages"])
+def test_a_page_that_was_taken_down_is_in_no_new_topic(
+    broker: Broker, log: Topics, new_topics: Topics, capfd: pytest.CaptureFixture[str], source: str
+) -> None:
+    """Its visits before the last retraction, and the retraction itself, are left out; a visit after it is not."""
+    gone = log_message(log.fingerprints, RetractionRecord("https://news.example/5", "gone"))
+    (visit,) = append(broker.connection, log.pages, [Message(log.pages, GONE_AND_BACK, partition=2)])
+    answer = prepare_record(SpaceOptions(), PageMessage(log.pages, 2, visit, GONE_AND_BACK))
+    assert not isinstance(answer, BadRecord)
+    back = log_message(log.fingerprints, PageRecord(Source(log.pages, 2, visit), answer, SPACE))
+    append(broker.connection, log.fingerprints, [gone, back])
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--from", source]
+    assert run([*arguments, "--to-prefix", new_topics.prefix]) == 0
+    records = [record for _, record in records_of(broker.connection, new_topics)]
+    logged_urls = Counter(record.prepared.page.url for record in records if isinstance(record, PageRecord))
+    assert (logged_urls["https://news.example/3"], logged_urls["https://news.example/5"]) == (0, 1)
+    assert not any(isinstance(record, RetractionRecord) for record in records)
+    verdicts = values_of(broker.connection, new_topics.verdicts)
+    assert verdicts == expected(broker.connection, new_topics)
+    passed = values_of(broker.connection, new_topics.unique) + values_of(broker.connection, new_topics.duplicate)
+    assert not any(b'"https://news.example/3"' in value for value in [*verdicts, *passed])
+    kinds = {line["url"]: line["verdict"] for line in map(json.loads, verdicts)}
+    assert (kinds["https://news.example/45"], kinds["https://news.example/5"]) == ("unique", "duplicate")
+    assert json.loads(capfd.readouterr().err)["taken_down"] == 2
 
 
 def test_pages_that_are_no_longer_kept(

@@ -84,14 +84,14 @@ def replay_command(**options: Any) -> int:
     new topics have them, too.
 
     With --to-prefix, new topics get a log and verdicts, with `--from pages` also the pages, as if a service
-    had decided them so from the start. `serve --prefix` continues from there. An interrupted replay leaves
-    topics that nothing accepts: remove them, create them again, and repeat it.
+    had decided them so from the start, but without those that were retracted later. `serve --prefix` continues from
+    there. An interrupted replay leaves topics that nothing accepts: remove them, create them again, and repeat it.
     """
     _check(options)
     with Interrupt() as interrupt, ExitStack() as stack:
         records, replica, left_out = _run(options, stack, interrupt)
-    counts = {**replica.counts, "unreadable": left_out.unreadable, "missing": left_out.missing}
-    click.echo(msgspec.json.encode({"records": records, **counts}).decode(), err=True)
+    missed = {"unreadable": left_out.unreadable, "missing": left_out.missing, "taken_down": left_out.taken_down}
+    click.echo(msgspec.json.encode({"records": records, **replica.counts, **missed}).decode(), err=True)
     if left_out.unreadable:
         click.echo(f"twinsieve: {left_out.unreadable} messages of the log are not records and were left out", err=True)
     if left_out.first is not None:
@@ -118,7 +118,7 @@ def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tu
     """
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
     from dedup_service.runtime.kafka.control.operator_records import require_begun, require_same_pages
-    from dedup_service.runtime.kafka.control.replay import LeftOut, replayed_log
+    from dedup_service.runtime.kafka.control.replay import LeftOut, last_retractions, replayed_log
     from dedup_service.runtime.kafka.state.temporary_replica import temporary_replica
 
     connection, topics = connection_from(options), topics_from(options)
@@ -131,7 +131,8 @@ def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tu
     reading = stack.enter_context(temporary_replica(log, given, space_id=space_id))
     requested, sink = _sink(options, requested, reading.replica, log.first, stack)
     read = stack.enter_context(records_progress("replaying"))
-    batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, left_out, read)
+    taken_down = {} if options["to_prefix"] is None else last_retractions(log, read)
+    batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, left_out, read, taken_down)
     if options["source"] == PAGES:
         batches = _from_pages(batches, options, requested, left_out, stack)
     records = 0

@@ -8,15 +8,17 @@ Retractions and corrections apply at their place in the log.
   offsets, so each record is read once.
 - `VerdictLines` writes the verdicts as lines; `replay_topics.ReplayTopics` fills a separate set of topics.
 
-What has no effect (void policies, unreadable messages) is left out. Invariants: the log is only read. Pages that
-`pages` no longer has are left out and counted; a record that is in the log twice counts once.
+What has no effect (void policies, unreadable messages) is left out; from new topics also pages that were taken down
+later (`last_retractions`). Invariants: the log is only read. Pages that `pages` no longer has are left out and counted;
+a record that is in the log twice counts once.
 """
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
 from dedup_service.core.decision.replica import Replica
@@ -26,8 +28,10 @@ from dedup_service.core.log_records import (
     Policy,
     PolicyRecord,
     RejectedRecord,
+    RetractionRecord,
     Source,
     UnreadableRecord,
+    sequence_at,
 )
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.rule import MatchRule
@@ -38,8 +42,9 @@ from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader, Progress
 from dedup_service.runtime.kafka.control.operator_records import BY, LogBinding
 from dedup_service.runtime.kafka.messages.headers import Headers
-from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, numbered
+from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, decode, numbered
 from dedup_service.runtime.kafka.messages.page import PageMessage
+from dedup_service.runtime.kafka.messages.page_batch import is_batch
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
@@ -158,20 +163,44 @@ class LeftOut:
     """What a replay left out.
 
     missing: pages that cannot be prepared again, because `pages` no longer has them. first: the first of them.
-    unreadable: messages of the log that are not records.
+    unreadable: messages of the log that are not records. taken_down: pages that were retracted later.
     """
 
     missing: int = 0
     first: Source | None = None
     unreadable: int = 0
+    taken_down: int = 0
+
+
+def last_retractions(log: LogConsumer, progress: Progress) -> dict[str, int]:
+    """Return the canonical URLs that the log retracts, each with the sequence of its last retraction.
+
+    Reads the log once and goes back to where it was.
+    """
+    begin = log.position
+    last: dict[str, int] = {}
+    for messages in log.read_to_end(progress, max_records=MESSAGES_AT_ONCE):
+        for message in messages:
+            if not is_batch(message.value or b""):
+                (record,) = decode(message.value or b"")
+                if isinstance(record, RetractionRecord):
+                    last[record.url] = sequence_at(message.offset)
+    log.seek(begin)
+    return last
 
 
 def replayed_log(
-    log: LogConsumer, options: ReplayOptions, left_out: LeftOut, progress: Progress
+    log: LogConsumer,
+    options: ReplayOptions,
+    left_out: LeftOut,
+    progress: Progress,
+    taken_down: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[list[Replayed]]:
     """Yield the records that the log has now, in batches, with the policies changed as `options` say.
 
-    Void policies are left out, and unreadable messages, which are counted in `left_out`.
+    taken_down: `last_retractions`; pages from before them are left out, and so are the retractions, which name them;
+    not if the log has bases, where the page may be. Void policies are left out, too, and unreadable messages.
+    `left_out` counts pages and messages.
     """
     in_force: Policy | None = None
     since = -1
@@ -188,7 +217,11 @@ def replayed_log(
                         continue
                     in_force, since = record.policy, sequence
                     batch.append(Replayed(sequence, options.applied_to(record), headers=headers))
-                else:
+                elif isinstance(record, PageRecord) and sequence < taken_down.get(
+                    record.prepared.page.canonical_url, -1
+                ):
+                    left_out.taken_down += 1
+                elif not isinstance(record, RetractionRecord) or log.first or sequence > taken_down.get(record.url, -1):
                     batch.append(Replayed(sequence, record, headers=headers))
                 if len(batch) == BATCH_RECORDS:
                     yield batch
