@@ -1,8 +1,9 @@
 """Reading a page: links to pages of the site, and all text on request."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twinsieve_crawler.reading import Reading, read_page
+from twinsieve_crawler.reading import MAX_LINKS, Reading, read_page
 
 HOME = "https://example.org/news/"
 
@@ -42,6 +43,28 @@ def test_each_link_comes_once_and_without_its_fragment() -> None:
     assert read(html).links == ("https://example.org/archive/b", "https://example.org/archive/a")
 
 
+def test_a_page_that_begins_as_xml_is_read() -> None:
+    """XHTML pages declare their encoding before the document."""
+    html = '<?xml version="1.0" encoding="UTF-8"?><html lang="de"><a href="a">Gezeiten</a></html>'
+    reading = read(html, whole_text=True)
+    assert (reading.links, reading.text) == (("https://example.org/news/a",), "Gezeiten")
+
+
+@pytest.mark.parametrize("base", ["http://[", "//[::1", "http://a]b/"])
+def test_a_base_that_is_no_url_is_ignored(base: str) -> None:
+    """Links are then relative to the page, as in a browser."""
+    assert read(f'<base href="{base}"><a href="a">a</a>').links == ("https://example.org/news/a",)
+
+
+def test_links_of_a_page_are_limited() -> None:
+    """The first ones are read, and the reading says that there are more."""
+    reading = read("".join(f'<a href="{number}">a</a>' for number in range(MAX_LINKS + 1)))
+    assert reading.links[-1] == f"{HOME}{MAX_LINKS - 1}"
+    assert len(reading.links) == MAX_LINKS
+    assert reading.problem is not None
+    assert "10,000" in reading.problem
+
+
 def test_all_text_is_read_on_request() -> None:
     """Scripts and styles are left out, and the encoding of the page is used."""
     head = "<html><head><title> 潮汐 表</title><style>p{}</style></head>"
@@ -52,6 +75,7 @@ def test_all_text_is_read_on_request() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(data: bytes) -> None:
-    """Whatever a server sends, the spider continues."""
+    """Whatever a server sends, also as the base of its links, the spider continues."""
+    assert isinstance(read(b'<base href="http://' + data + b'"><a href="//' + data + b'">'), Reading)
     assert isinstance(read(b"<html>" + data, whole_text=True), Reading)
     assert isinstance(read(data, whole_text=True), Reading)

@@ -1,6 +1,8 @@
 """The `site` spider on single responses."""
 
 import asyncio
+import multiprocessing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,8 +51,25 @@ def results(
     try:
         outputs = asyncio.run(collect())
     finally:
-        spider.closed("finished")
+        asyncio.run(spider.closed("finished"))
     return [o for o in outputs if isinstance(o, PageItem)], [o for o in outputs if isinstance(o, Request)]
+
+
+def first_output(spider: SiteSpider, response: Response) -> tuple[Any, int]:
+    """Return what the spider yields first, and how many processes it has started by then."""
+
+    async def collect() -> tuple[Any, int]:
+        before = set(multiprocessing.active_children())
+        outputs = spider.parse_page(response)
+        first = await anext(outputs)
+        started = len(set(multiprocessing.active_children()) - before)
+        await outputs.aclose()  # type: ignore[attr-defined]
+        return first, started
+
+    try:
+        return asyncio.run(collect())
+    finally:
+        asyncio.run(spider.closed("finished"))
 
 
 def publishing_spider(**arguments: Any) -> SiteSpider:
@@ -72,6 +91,19 @@ def test_depth_counts_links_from_the_start() -> None:
     assert [r.cb_kwargs["hops"] for r in results(site, response, hops=1)[1]] == [2]
     items, requests = results(site, response, hops=2)
     assert (len(items), requests) == (1, [])
+
+
+@pytest.mark.parametrize("create", [new_spider, publishing_spider])
+def test_an_item_comes_before_the_links_of_its_page_are_read(create: Callable[[], SiteSpider]) -> None:
+    """The state knows the page already, so nothing in its links may cost its item."""
+    item, started = first_output(create(), page(HOME, '<a href="/a">a</a>'))
+    assert (item.text, started) == ("the article", 0)
+
+
+def test_a_base_behind_the_first_4_kib_that_is_no_url_costs_no_item() -> None:
+    """Scrapy looks for the base in the first 4 KiB, so such a page comes to the spider, with its verdict."""
+    items, requests = results(new_spider(), page(HOME, " " * 5000 + '<base href="http://["><a href="/a">a</a>'))
+    assert ([item.text for item in items], [request.url for request in requests]) == (["the article"], [f"{HOME}a"])
 
 
 def test_a_canonical_url_counts_as_a_link() -> None:

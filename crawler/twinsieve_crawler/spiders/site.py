@@ -9,6 +9,8 @@ If a page names another URL as canonical, the spider follows it there as it foll
 cannot be trusted (another host, a home page). A page that is fetched again in the same crawl, and has not
 changed, yields no second item.
 
+A page's item is yielded before its links are read, so that no link can cost it.
+
 Invariant: no site makes a crawl with a depth endless. Every request that the spider makes for a page counts as
 a link; canonical URLs in a row and sitemaps within sitemaps are limited in addition, because they are followed
 without a depth too. Scrapy limits redirects and refreshes (`REDIRECT_MAX_TIMES`).
@@ -89,17 +91,19 @@ class SiteSpider(SitemapSpider):
         page: Page | None = response.meta.get("twinsieve_page")
         further = self._depth == 0 or hops < self._depth
         follow = self._follow_links and further
-        whole_text = page is None and not self._publishes
-        read = follow or whole_text
-        reading = await self._reader.read(response, whole_text=whole_text) if read else Reading()
-        item = self._item(response, page, reading)
+        reading = None
+        if page is None and not self._publishes:
+            reading = await self._reader.read(response, whole_text=True)
+            page = _whole_page(response, reading)
+        item = self._item(response, page)
         if item is not None:
             yield item
-        page = page or _whole_page(response, reading)
-        if page.claimed_url is not None and further and canonicals < CANONICALS_IN_A_ROW:
+        if follow and reading is None:  # behind the item: the state has the page already, and copies of it are dropped
+            reading = await self._reader.read(response, whole_text=False)
+        if page is not None and page.claimed_url is not None and further and canonicals < CANONICALS_IN_A_ROW:
             came = {"hops": hops + 1, "canonicals": canonicals + 1}
             yield Request(page.claimed_url, callback=self.parse_page, cb_kwargs=came)
-        for number, link in enumerate(reading.links if follow else ()):
+        for number, link in enumerate(reading.links if follow and reading else ()):
             if number % LINKS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             yield Request(link, callback=self.parse_page, cb_kwargs={"hops": hops + 1})
@@ -115,15 +119,17 @@ class SiteSpider(SitemapSpider):
                 request.meta["sitemap_level"] = level + 1
             yield request
 
-    def closed(self, reason: str) -> None:  # noqa: ARG002 - Scrapy's signature
+    async def closed(self, reason: str) -> None:  # noqa: ARG002 - Scrapy's signature
         """End the reader process. reason: Scrapy's name for why the crawl ended."""
-        self._reader.close()
+        await asyncio.to_thread(self._reader.close)
 
-    def _item(self, response: HtmlResponse, page: Page | None, reading: Reading) -> PageItem | None:
-        """Return the item of a page, or None if this crawl has already yielded it."""
+    def _item(self, response: HtmlResponse, page: Page | None) -> PageItem | None:
+        """Return the item of a page, or None if this crawl has already yielded it. page: None only if published."""
+        if page is None:
+            return _html_item(response)
         if self._publishes:
-            return PublishedItem.from_page(page) if page is not None else _html_item(response)
-        item = JudgedItem.from_verdict(page or _whole_page(response, reading), response.meta.get("twinsieve"))
+            return PublishedItem.from_page(page)
+        item = JudgedItem.from_verdict(page, response.meta.get("twinsieve"))
         return item if self._is_new(item) else None
 
     @property
