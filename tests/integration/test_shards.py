@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.runtime.kafka.client.producers import Message, append
@@ -15,7 +16,7 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from tests.chaos.checking import check
 from tests.chaos.reading import read_all
 from tests.crawls.stream import Sent, stream
-from tests.hangs import HANG_S
+from tests.hangs import HANG_S, wait_until
 from tests.integration.conftest import Broker
 from tests.integration.serving import Serving
 from tests.integration.test_written_once import await_answers
@@ -41,10 +42,10 @@ def start(broker: Broker, sharded: Topics, tmp_path: Path) -> Iterator[Start]:
     """Start processes of one service; `state` names the folder. They are killed afterwards."""
     started: list[Serving] = []
 
-    def begin(state: str, *arguments: object) -> Serving:
+    def begin(state: str, *arguments: object, **settings: object) -> Serving:
         log = tmp_path / f"{state}-{len(started)}.log"
         where = ("--bootstrap", broker.bootstrap, "--prefix", sharded.prefix, "--group", "g")
-        started.append(Serving(log, *where, "--state", tmp_path / state, *arguments, snapshot_every=100))
+        started.append(Serving(log, *where, "--state", tmp_path / state, *arguments, snapshot_every=100, **settings))
         return started[-1]
 
     yield begin
@@ -78,6 +79,50 @@ def test_a_missing_shard_is_named_and_nothing_is_decided_without_it(
         assert time.monotonic() < deadline, resolver.get("/readyz")
         time.sleep(0.2)
     assert check(broker.bootstrap, sharded, sent).complaints == []
+
+
+@pytest.mark.long
+def test_a_resolver_whose_answers_are_deleted_holds_no_partitions_and_ends(
+    broker: Broker, sharded: Topics, start: Start
+) -> None:
+    """With an empty folder and expired `candidates` it leaves all pages to the other one, and says what to do."""
+    sent = list(stream(8, 200))
+    decide = ("--steps", "decide", "--shards", "1")
+    start("resolver", *decide)
+    start("fingerprints", "--steps", "fingerprint")
+    start("one", "--steps", "shard", "--shard", "1/1")
+    publish(broker, sharded, sent[:100])
+    await_answers(broker, sharded, 100)
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.delete_records({TopicPartition(sharded.candidates, 0): -1})
+    admin.close()
+    lost = start("lost", *decide, stall_s=3)
+    lost.wait_for(lambda: "decide: shard 1/1 has not answered to message 0" in lost.get("/readyz")[1])
+    publish(broker, sharded, sent[100:])
+    await_answers(broker, sharded, len(sent))
+    assert check(broker.bootstrap, sharded, sent).complaints == []
+    assert lost.process.wait(HANG_S) == 1
+    text = lost.log.read_text()
+    assert "does not have all answers behind message -1 of the log any more" in text
+    assert "copy of the --state of another resolver" in text
+    assert "--answer-all" in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.long
+def test_a_resolver_with_an_empty_folder_joins_when_it_has_decided_the_log(
+    broker: Broker, sharded: Topics, start: Start
+) -> None:
+    """Until then it has no partitions; then it gets its share of them."""
+    sent = list(stream(8, 200))
+    decide = ("--steps", "decide", "--shards", "1")
+    start("resolver", *decide)
+    start("fingerprints", "--steps", "fingerprint")
+    start("one", "--steps", "shard", "--shard", "1/1")
+    publish(broker, sharded, sent)
+    await_answers(broker, sharded, len(sent))
+    new = start("new", *decide)
+    wait_until(lambda: new.get("/readyz")[0] == 200, lambda: new.get("/readyz"))
 
 
 def test_replicas_that_answer_differently_stop_the_resolver(broker: Broker, sharded: Topics, start: Start) -> None:

@@ -85,9 +85,10 @@ class Health(Observer):
             return ProbeAnswer(False, "stopping")
         if not status.ready:
             return ProbeAnswer(False, _unrestored(status))
-        waiting = [step.step for step in status.steps if not step.assigned]
+        waiting = [step for step in status.steps if not step.assigned]
         if waiting:
-            return ProbeAnswer(False, f"{' and '.join(waiting)}: no partitions of pages are assigned")
+            why = next((step.waits_for for step in waiting if step.waits_for), "no partitions of pages are assigned")
+            return ProbeAnswer(False, f"{' and '.join(step.step for step in waiting)}: {why}")
         held_up = next((step for step in status.steps if step.waits_for and step.waits_s > WAIT_LIMIT_S), None)
         if held_up is not None:
             return ProbeAnswer(False, f"{held_up.step}: {held_up.waits_for}, for {held_up.waits_s:.0f} s")

@@ -110,7 +110,7 @@ class ServiceSettings:
     drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
     frozen process. session_timeout_s: after which the partitions of a process that died are reassigned. stall_s: a
     partition whose records wait longer than that while none is done makes its process not ready; give more than
-    twice `page_timeout_s`.
+    twice `page_timeout_s`. A resolver whose answers are deleted waits so long for others.
     outputs: what is written for a page.
     shard: which shard this process is, of the step `shard`. resolved_shards: how many shards answer to the deciding
     step; None if it has all entries itself. verify: compare the answers of replicas. answer_all: a shard answers to
@@ -438,6 +438,7 @@ class Service:
             topics.outcomes,
             log_id,
             lambda problem: self._observers.problem(ProblemEvent(DECIDE, "append_lost", problem)),
+            lost_after_s=settings.stall_s,
         )
         return resolver.restored, sharded
 

@@ -9,13 +9,14 @@ latest messages are kept for that, within a bound.
 Memory: shards are at most a window ahead of the resolver, so that many answers wait. A partition that has more than
 its share is paused.
 
-Answers that are needed and were deleted, by retention, may be given again: they come behind later ones then.
+Answers that are needed and were deleted, by retention, may be given again: they come behind later ones then. Until
+somebody does so, `require` says that they are lost.
 """
 
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from dedup_service.core.errors import StateError
@@ -24,6 +25,7 @@ from dedup_service.core.shards.candidates import AnswersDifferError, differing
 from dedup_service.runtime.kafka.client.assigned_consumer import POSITION_LOST, AssignedConsumer
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
+from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.messages.shard_messages import AnswerPart, decode_answer, decode_answer_part
 
 _LOG = logging.getLogger(__name__)
@@ -96,7 +98,8 @@ class AnswerReader:
         self._waiting = [_Waiting() for _ in range(shards)]
         self._kept: OrderedDict[tuple[int, int, int], bytes] = OrderedDict()
         self._kept_bytes = 0
-        self._heard_at = [time.monotonic()] * shards
+        self._newest = [-1] * shards
+        self._cut: set[int] = set()
         self.compared = 0
         """Parts that replicas have answered alike."""
         self._reader = AssignedConsumer(connection, _FETCH_BYTES, topic)
@@ -145,7 +148,28 @@ class AnswerReader:
             answers.append(decode_answer(offset, [parts[part][0] for part in range(waiting.complete[offset])]))
             waiting.drop(offset)
         self._done = offset
+        self._cut.clear()
         return answers
+
+    def require(self, offset: int) -> None:
+        """Raise StateError if the answers to the message at `offset` are lost.
+
+        They are if a shard has answered to later ones alone, or where it began was deleted, and nothing is left to
+        read. If no broker says so, nothing is known.
+        """
+        lost = [
+            TopicPartition(self._topic, index)
+            for index, waiting in enumerate(self._waiting)
+            if offset not in waiting.complete and (index in self._cut or self._newest[index] > offset)
+        ]
+        if not lost:
+            return
+        with suppress(UnreachableError):
+            ends = self._reader.ask(
+                lambda reader: dict(reader.end_offsets(lost, timeout_ms=_ASK_S * 1000)), f"where {self._topic} ends", 0
+            )
+            if any(self._reader.positions[partition] >= end for partition, end in ends.items()):
+                raise StateError(self._lost())
 
     def positions(self) -> dict[int, int]:
         """Return where in each partition the answers begin that were not taken."""
@@ -182,7 +206,8 @@ class AnswerReader:
         if positions is None:
             return begins
         wanted = {partition: positions.get(partition.partition, 0) for partition in partitions}
-        if any(begins[partition] > at for partition, at in wanted.items()):
+        self._cut = {partition.partition for partition, at in wanted.items() if begins[partition] > at}
+        if self._cut:
             _LOG.warning("%s", self._lost())
         return {partition: max(at, begins[partition]) for partition, at in wanted.items()}
 
@@ -203,7 +228,7 @@ class AnswerReader:
                 f"{self._topic} has answers of shard {part.number} of log {part.log} in partition {record.partition}; "
                 f"this is the resolver of log {self._log}: give that shard the right --prefix and --bootstrap"
             )
-        self._heard_at[part.number.index - 1] = time.monotonic()
+        self._newest[record.partition] = max(self._newest[record.partition], part.offset)
         first = self._verify and not self._compare(part)
         if part.offset > self._done and self._waiting[part.number.index - 1].put(part, record.offset) and first:
             self._keep(part)

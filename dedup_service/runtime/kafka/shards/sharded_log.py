@@ -41,7 +41,8 @@ WARN_AFTER_S = 5.0
 class ShardedLog:
     """log: of pages, at its position. names: those of the replica. appender: writes to `topic`, the outcomes.
 
-    log_id: identity of the log. on_problem: told what goes wrong and passes.
+    log_id: identity of the log. on_problem: told what goes wrong and passes. lost_after_s: for which a shard is waited
+    for before answers that nobody gives any more end the wait.
     """
 
     def __init__(
@@ -53,9 +54,11 @@ class ShardedLog:
         topic: str,
         log_id: str,
         on_problem: Callable[[str], None] = lambda _problem: None,
+        lost_after_s: float = 90.0,
     ) -> None:
         self._log, self.answers, self._names, self._appender = log, answers, names, appender
         self._topic, self._log_id, self._on_problem = topic, log_id, on_problem
+        self._lost_after_s = lost_after_s
         self._messages: deque[ConsumerRecord] = deque()
         self._unsent: list[Message] = []
         self._waits_since: float | None = None
@@ -81,7 +84,10 @@ class ShardedLog:
         return None if first is None else first - 1
 
     def poll(self, timeout_s: float, most: int) -> list[ConsumerRecord]:
-        """Return the next messages that all shards have answered to, at most `most`; [] if there are none yet."""
+        """Return the next messages that all shards have answered to, at most `most`; [] if there are none yet.
+
+        StateError if the answers to the next one are lost.
+        """
         if len(self._messages) < _READ_AHEAD:
             self._messages += self._log.poll(0.0 if self._messages else timeout_s, _READ_AHEAD)
         following = self._messages[0].offset if self._messages else None
@@ -141,3 +147,5 @@ class ShardedLog:
             f"{shards} {', '.join(missing)} {have} not answered to message {self._messages[0].offset} of the log"
         )
         self._warning.about(self._waits_for)
+        if self.waits[1] > self._lost_after_s:
+            self.answers.require(self._messages[0].offset)

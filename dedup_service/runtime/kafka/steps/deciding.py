@@ -1,7 +1,8 @@
 """The deciding step: the log in order → outcomes → outputs, each written once.
 
 Every process reads the whole log, read-committed, and applies it to its replica, so each process knows all
-outcomes. The partitions of `pages` are divided among the group `<group>.decide`. The owner of a partition
+outcomes. The partitions of `pages` are divided among the group `<group>.decide`; a process joins it once it has
+decided the log to near its end, so that none holds partitions that it cannot work on. The owner of a partition
 reads its pages, joins each with its outcome, and writes the outputs in order of offset, in transactions that
 commit these offsets twice: for the group, which fences, and in `dedup.offsets`, which says where to continue. While
 one is being committed, in a thread, the step reads and decides on; there is never more than one. If a transaction may
@@ -44,7 +45,12 @@ from dedup_service.core.record_columns import LogPart, RecordColumns
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
-from dedup_service.runtime.kafka.client.errors import BrokerError, RecordTooLargeError, TransactionLostError
+from dedup_service.runtime.kafka.client.errors import (
+    BrokerError,
+    RecordTooLargeError,
+    TransactionLostError,
+    UnreachableError,
+)
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
@@ -79,6 +85,7 @@ _COMMIT_PAUSE_S = 0.01  # that an idle turn waits for a transaction before it lo
 _LINGER_S = 0.25
 _SHORT_LINGER_S = 0.1
 _LINGER_SHARE = 0.3  # of the time of a transaction; the step decides meanwhile
+_NEAR_MESSAGES = 64  # before the end of the log at which a process joins: a second's work at most
 _REVOKE_S = 60.0  # a transaction ends, committed or given up, long before
 _REFRESH_S = 5.0
 _STATS_S = 1.0
@@ -142,7 +149,8 @@ class DecideStep:
         self._settings = settings or DecideSettings()
         self._sharded = sharded
         self._check: Callable[[Replica], None] | None = check
-        self._check_at = restored.end
+        self._check_at = self._joins_at = restored.end
+        self._joined = sharded is None  # the restore has read the log to its end, or as far as it can be without pages
         self._memory = memory
         self._new_policy: PolicyRecord | None = None
         self._offsets = offsets
@@ -195,6 +203,9 @@ class DecideStep:
     def status(self) -> StepStatus:
         """Return the status of the step, as of its last turn; may be called from any thread."""
         assigned, pages, size_bytes = self._status_parts
+        waits_for, waits_s = ("", 0.0) if self._sharded is None else self._sharded.waits
+        if not (self._joined or waits_for):
+            waits_for = f"joins when it has decided the log, and is at {self._position:,} of {self._joins_at:,}"
         return StepStatus(
             step="decide",
             ticked_at=self.ticked_at,
@@ -203,8 +214,8 @@ class DecideStep:
             buffered_bytes=size_bytes,
             waiting_outcomes=len(self._pending_outcomes),
             waiting_outcomes_limit=self._settings.max_pending_outcomes,
-            waits_for="" if self._sharded is None else self._sharded.waits[0],
-            waits_s=0.0 if self._sharded is None else self._sharded.waits[1],
+            waits_for=waits_for,
+            waits_s=waits_s,
         )
 
     def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
@@ -224,7 +235,7 @@ class DecideStep:
             self._close()
 
     def _drain(self, deadline: float) -> None:
-        if time.monotonic() >= deadline:
+        if time.monotonic() >= deadline or not self._joined:
             return
         try:
             end = self._log.end()
@@ -284,7 +295,9 @@ class DecideStep:
     def _wait(self) -> None:
         """Wait for the transaction in flight, for the log if pages wait for their outcomes, or for pages."""
         buffer = self._page_buffer
-        if self._in_flight is not None:
+        if not self._joined:
+            self._read_log(_PAUSE_S)
+        elif self._in_flight is not None:
             self._commit.done(_COMMIT_PAUSE_S)
         elif isinstance(buffer, NeededPages) and buffer.reading:
             self._read_pages(_READ_PAUSE_S)
@@ -351,6 +364,8 @@ class DecideStep:
 
     def _read_pages(self, timeout_s: float) -> int:
         """Queue pages that outputs need, of partitions that have room; the poll also keeps us in the group."""
+        if not (self._joined or self._joins()):
+            return 0
         buffer = self._page_buffer
         if isinstance(buffer, NeededPages):
             wanted = buffer.wanted(self._pending_outcomes)
@@ -365,6 +380,17 @@ class DecideStep:
         else:
             buffer.put(records)
         return len(records)
+
+    def _joins(self) -> bool:
+        """Whether the log is decided to near its end, or as far as it can be without pages; from then on we are in."""
+        if self._room <= 0:
+            self._learn_of_others()
+            self._joined = self._room <= 0
+        elif self._position >= self._joins_at:
+            with suppress(UnreachableError):  # the next turn asks again
+                self._joins_at = self._log.end(0.0)
+                self._joined = self._position >= self._joins_at - _NEAR_MESSAGES
+        return self._joined
 
     def _pause_full(self, buffer: PageBuffer) -> None:
         assigned, paused = self._consumer.assigned, self._consumer.paused

@@ -1,11 +1,12 @@
 """Answers of shards are put together in whatever order and pieces they come."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
+from dedup_service.core.errors import StateError
 from dedup_service.core.shards.answers import MessageAnswer
 from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.runtime.kafka.client.config import Connection
@@ -30,8 +31,14 @@ class Topic:
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.positions = dict(offsets)
 
-    def ask(self, *_arguments: Any) -> dict[TopicPartition, int]:
+    def ask(self, request: Callable[[Any], dict[TopicPartition, int]], *_arguments: Any) -> dict[TopicPartition, int]:
+        return request(self)
+
+    def beginning_offsets(self, *_arguments: Any, **_named: Any) -> dict[TopicPartition, int]:
         return {PARTITION: self.begins}
+
+    def end_offsets(self, *_arguments: Any, **_named: Any) -> dict[TopicPartition, int]:
+        return {PARTITION: self.begins + len(self.values)}
 
     def poll(self, _timeout_s: float, _records: int, paused: Collection[TopicPartition]) -> list[Any]:
         at = self.positions[PARTITION]
@@ -72,6 +79,34 @@ def test_answers_that_are_given_again_come_behind_more_than_there_is_room_for(
         read(reader, offset)
         assert [answer.offset for answer in reader.take(offset)] == [offset]
         assert reader.size_bytes < 60
+
+
+def test_answers_are_lost_if_nothing_is_left_to_read_and_later_ones_came(topic: type[Topic]) -> None:
+    """Until all is read, or while nobody has answered to a later message, they may come."""
+    topic.values = parts_of(0, 2)
+    reader = AnswerReader(Connection("nowhere:1"), "candidates", 1, "a-log", positions={})
+    read(reader, 0)
+    reader.take(0)
+    reader.require(1)
+    reader.poll(0.0, 1)
+    with pytest.raises(StateError, match=r"not have all answers behind message 0 .*another resolver.*--answer-all"):
+        reader.require(1)
+    topic.values = [*topic.values, *parts_of(1)]
+    reader.require(1)
+    read(reader, 1)
+    reader.require(1)
+
+
+def test_answers_are_lost_if_all_were_deleted_before_the_first_was_read(topic: type[Topic]) -> None:
+    """Shards wait for outcomes then, so no later answer comes. One that is taken shows that others follow."""
+    topic.begins = 100
+    reader = AnswerReader(Connection("nowhere:1"), "candidates", 1, "a-log", positions={0: 40}, done=6)
+    with pytest.raises(StateError, match="not have all answers behind message 6 "):
+        reader.require(7)
+    topic.values = parts_of(7)
+    read(reader, 7)
+    reader.take(7)
+    reader.require(8)
 
 
 def test_parts_of_replicas_make_one_answer(topic: type[Topic], monkeypatch: pytest.MonkeyPatch) -> None:
