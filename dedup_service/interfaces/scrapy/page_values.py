@@ -1,7 +1,7 @@
 """Makes message values from what a spider yields: the JSON objects that `twinsieve filter` reads.
 
 How: the fields of an item are taken as they are. A field that JSON cannot hold is left out. A field that
-`filter` would refuse (`tags` as a string, `id` as a number) is moved under `item`, so that the page is not
+`filter` would refuse (`tags` as a string, `id` as a list) is moved under `item`, so that the page is not
 refused and no data are lost. A null in a known field means "not given" and is left out.
 Invariant: `filter` and the service can decode whatever `page_value` returns; their size limits still apply
 (`core.size_limits`).

@@ -4,7 +4,8 @@
 that a caller can process an incomplete batch before it blocks. A line over the limit is read to its end but not kept.
 
 A line is typed strictly: `url` is required, and every known key must have its type; unknown keys are ignored. `id`
-defaults to the URL. `canonical_url` is a claim, under the conditions for a page's own link. Blank lines are ignored.
+defaults to the URL; a number is taken as text. `canonical_url` is a claim, under the conditions for a page's own link.
+Blank lines are ignored.
 Keys may have other names (`columns`).
 """
 
@@ -115,11 +116,21 @@ def _descriptor(stream: BinaryIO) -> int | None:
         return None
 
 
-class PageJson(msgspec.Struct, frozen=True):
-    """The known keys of a line, and their types."""
+class _NamesJson(msgspec.Struct, frozen=True):
+    """The names in a line; all else is skipped, without memory for it."""
 
     url: str
-    id: str | None = None
+    id: str | int | float | None = None
+
+    @property
+    def name(self) -> str:
+        """The `id` as text, the URL if there is none."""
+        return self.url if self.id is None else str(self.id) or self.url
+
+
+class PageJson(_NamesJson, frozen=True):
+    """The known keys of a line, and their types."""
+
     title: str | None = None
     text: str | None = None
     html: str | None = None
@@ -131,13 +142,6 @@ class PageJson(msgspec.Struct, frozen=True):
     site_name: str | None = None
     text_percent: float | None = None
     canonical_url: str | None = None
-
-
-class _NamesJson(msgspec.Struct, frozen=True):
-    """The names in a line; all else is skipped, without memory for it."""
-
-    url: str
-    id: str | None = None
 
 
 _Line = TypeVar("_Line", PageJson, _NamesJson)
@@ -205,7 +209,7 @@ def _page_of(line: PageJson, extract: Extract) -> Page:
         return _plain(line, text=line.text if problem is None else "", problem=problem)
     if line.html is None:
         return _plain(line, text="", problem="neither text nor html given")
-    return _with_metadata(page_at(extract(line.html, None), line.url, line.id or line.url), line)
+    return _with_metadata(page_at(extract(line.html, None), line.url, line.name), line)
 
 
 def text_page_in_json(raw: bytes, columns: Columns | None = None) -> Page | None:
@@ -226,7 +230,7 @@ def _no_html(_html: bytes | str, _declared_encoding: str | None) -> Extraction:
 def names_in_json(raw: bytes, columns: Columns | None = None) -> Page:
     """Return the page that the JSON object `raw` names, without all else; RecordError if it does not name one."""
     line = _decode(raw, _names_decoder, columns)
-    return page_at(Extraction(), line.url, line.id or line.url)
+    return page_at(Extraction(), line.url, line.name)
 
 
 def json_of(page: Page) -> bytes:
@@ -308,7 +312,7 @@ def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
         url=line.url,
         canonical_url=addresses.canonical_url,
         claimed_url=addresses.claimed_url,
-        id=line.id or line.url,
+        id=line.name,
         title=line.title or "",
         text=text,
         lang=line.lang,

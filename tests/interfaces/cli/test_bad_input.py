@@ -15,7 +15,7 @@ BAD_LINES = {
     "empty url": b'{"url": " ", "text": "words"}',
     "url of wrong type": b'{"url": 5, "text": "words"}',
     "text of wrong type": b'{"url": "https://news.example/1", "text": ["words"]}',
-    "id of wrong type": b'{"url": "https://news.example/1", "id": 7, "text": "words"}',
+    "id of wrong type": b'{"url": "https://news.example/1", "id": [7], "text": "words"}',
     "keywords of wrong type": b'{"url": "https://news.example/1", "text": "words", "keywords": "news"}',
     "not an object": b'["https://news.example/1"]',
     "null": b"null",

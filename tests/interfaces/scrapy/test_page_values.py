@@ -77,10 +77,10 @@ def test_other_fields_pass_through() -> None:
 
 
 def test_a_field_that_filter_would_refuse_is_moved_under_item() -> None:
-    """With `tags` that are no list, or a number as `id`, the page is not refused and no data are lost."""
-    sent = page_value({"url": URL, "text": "t", "id": 5, "tags": "a, b", "item": {"shop": 1}})
+    """With `tags` that are no list, or a list as `id`, the page is not refused and no data are lost."""
+    sent = page_value({"url": URL, "text": "t", "id": [5], "tags": "a, b", "item": {"shop": 1}})
     value = json.loads(sent.value)
-    assert value == {"url": URL, "text": "t", "item": {"shop": 1, "id": 5, "tags": "a, b"}}
+    assert value == {"url": URL, "text": "t", "item": {"shop": 1, "id": [5], "tags": "a, b"}}
     assert as_read(sent.value).id == URL
 
 

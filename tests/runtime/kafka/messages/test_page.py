@@ -51,6 +51,19 @@ def test_a_topic_and_a_file_with_the_same_pages_agree(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "text"),
+    [(b"7", "7"), (b"0", "0"), (b"-1.5", "-1.5"), (b"123456789012345678901", "123456789012345678901")],
+)
+def test_a_number_as_id_is_taken_as_text(number: bytes, text: str) -> None:
+    """Databases publish numbers as ids; a page with one is a page, as a row of Parquet is."""
+    value = b'{"url": "u:1", "text": "A text.", "id": %s}' % number
+    assert page_of(value).id == text
+    html = b'{"url": "u:1", "html": "<p>A text.", "id": %s}' % number
+    assert page_of(html).id == text
+    assert PageMessage("pages", 0, 0, value).unread().id == text
+
+
+@pytest.mark.parametrize(
     ("value", "says"),
     [
         (None, "the value is null"),
