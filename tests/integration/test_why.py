@@ -7,7 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.page_reader import PageReader
 from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
-from tests.hangs import HANG_S
+from tests.hangs import HANG_S, wait_until
 from tests.integration.conftest import Broker
 from tests.interfaces.cli.running import article, page
 
@@ -65,12 +65,17 @@ def decided() -> Decided:
 
 
 @pytest.fixture
-def ask(
-    broker: Broker, topics: Topics, tmp_path: Path, decided: Decided, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Ask]:
+def ask(broker: Broker, topics: Topics, tmp_path: Path, decided: Decided) -> Iterator[Ask]:
     """Return a function that sends a request to a service that runs on the topics of the test."""
+    with asking(broker, topics, tmp_path / "s", decided) as call:
+        yield call
+
+
+@contextmanager
+def asking(broker: Broker, topics: Topics, state: Path, decided: Decided) -> Iterator[Ask]:
+    """Run a service on the topics of the test; yield a function that sends it a request."""
     settings = ServiceSettings(
-        connection=broker.connection, state=tmp_path / "s", group=f"{topics.prefix}g", prefix=topics.prefix
+        connection=broker.connection, state=state, group=f"{topics.prefix}g", prefix=topics.prefix
     )
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = Address("127.0.0.1", free.getsockname()[1])
@@ -104,6 +109,30 @@ def publish(broker: Broker, topics: Topics, *pages: dict[str, object]) -> None:
     """Append pages to `pages`, keyed as producers key them."""
     messages = [Message(topics.pages, json.dumps(page).encode(), page_key(str(page["url"]))) for page in pages]
     append(broker.connection, topics.pages, messages)
+
+
+def test_a_page_of_before_a_restart_is_not_denied(
+    broker: Broker, topics: Topics, tmp_path: Path, decided: Decided
+) -> None:
+    """A duplicate is found by its address while the process that decided it runs; then a command finds it."""
+    with asking(broker, topics, tmp_path / "s", decided) as ask:
+        publish(broker, topics, page(1, TEXT))
+        decided.wait_for(1)
+        publish(broker, topics, page(2, TEXT + " In 2024."))
+        decided.wait_for(2)
+        assert ask("/api/why?url=https://news.example/2")[0] == 200
+    with asking(broker, topics, tmp_path / "s", decided) as ask:
+        answers: list[tuple[int, Any]] = []
+
+        def answered() -> bool:
+            answers.append(ask("/api/why?url=https://news.example/2"))
+            return answers[-1][0] != 503
+
+        wait_until(answered, lambda: answers[-1])
+        status, answer = answers[-1]
+        assert (status, "not in the log" in answer["error"]) == (404, False)
+        assert "of those decided since it started" in answer["error"]
+        assert f"`twinsieve why URL --bootstrap {broker.bootstrap} --prefix {topics.prefix}`" in answer["error"]
 
 
 def test_why_and_a_correction(

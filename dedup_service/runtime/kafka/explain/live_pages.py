@@ -20,7 +20,7 @@ from dedup_service.core.url import url_hash
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.events import Observer, PageDecided
 from dedup_service.runtime.explain.correcting import CorrectionRequest, record_of
-from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
+from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, UnknownPageError, references_of
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.operator_records import add_records
 from dedup_service.runtime.kafka.explain.base_pages import BasePages, live_entry
@@ -74,6 +74,7 @@ class LivePages:
     ) -> None:
         self._service = service
         self._recent = recent
+        self._where = f"--bootstrap {connection.bootstrap}" + (topics.prefix and f" --prefix {topics.prefix}")
         self._stack = ExitStack()
         self._pages = self._stack.enter_context(closing(LoggedPages(connection, topics, reader)))
         self._verdicts = self._stack.enter_context(closing(PastVerdicts(connection, topics)))
@@ -85,10 +86,19 @@ class LivePages:
         return self._service.ask(_policy)[0]
 
     def find(self, reference: str | int) -> KnownPage | None:
-        """Return the page at a sequence, or the latest visit of a URL that is kept or recent."""
+        """Return the page at a sequence, or the latest visit of a URL that is kept or recent; None for no sequence.
+
+        UnknownPageError for another URL: whether the log has it is not known here.
+        """
         if isinstance(reference, str):
             sequence = self._sequence_of(reference)
-            return None if sequence is None else self.find(sequence)
+            if sequence is None:
+                raise UnknownPageError(
+                    f"{reference[:500]} is none of the pages that this process can find by address, which are those "
+                    f"kept and the last {MAX_RECENT:,} of those decided since it started; the whole log is read by "
+                    f"`twinsieve why URL {self._where}`"
+                )
+            return self.find(sequence)
         of_base = self._of_base(reference)
         if of_base is not None:
             return of_base.find(reference)
