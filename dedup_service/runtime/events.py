@@ -28,6 +28,7 @@ class BatchEvent:
         seconds: Time by part of the work (`poll`, `prepare`, `decide`, `commit`, …) since the previous batch.
         verdicts: Number of pages by verdict.
         rejected: Records that are not pages.
+        rejections: Where one of them is, and why: the first of each kind in a minute.
         repeated: Records that were delivered before.
         sequence: Last record of the log that was decided, or appended.
         entries: Kept pages in the index.
@@ -40,6 +41,7 @@ class BatchEvent:
     seconds: Mapping[str, float] = field(default_factory=dict)
     verdicts: Mapping[str, int] = field(default_factory=dict)
     rejected: int = 0
+    rejections: Sequence[str] = ()
     repeated: int = 0
     sequence: int | None = None
     entries: int | None = None

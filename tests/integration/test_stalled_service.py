@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition
 
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from deploy.kafka import Cluster
 from deploy.programs import PROMETHEUS, provide
 from tests.integration.conftest import PARTITIONS, Broker
 from tests.integration.scraping import RULES, Prometheus
@@ -85,6 +88,38 @@ def impatient_rules(folder: Path) -> Path:
     copy = folder / "impatient.yml"
     copy.write_text(yaml.safe_dump(rules))
     return copy
+
+
+@pytest.mark.long
+def test_brokers_that_answer_nothing_are_seen(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """/readyz says so after three measurements, the dashboard shows no lag and for how long; then both recover."""
+    cluster, topics = own_cluster(), Topics("t.")
+    connection = Connection(cluster.bootstrap)
+    create(connection, topics, Layout(partitions=1))
+    state = tmp_path / "state"
+    serving = Serving(tmp_path / "log", "--bootstrap", cluster.bootstrap, "--prefix", "t.", "--state", state)
+
+    def summary() -> dict[str, Any]:
+        return json.loads(serving.get("/api/stats")[1])["summary"]  # type: ignore[no-any-return]
+
+    try:
+        append(connection, topics.pages, [Message(topics.pages, json.dumps(page(1, article(1))).encode())])
+        serving.wait_for(lambda: decided(serving) == 1)
+        serving.wait_for(lambda: serving.get("/readyz")[0] == 200)
+        serving.wait_for(lambda: set(summary()["lag"]) == {"fingerprint", "decide"})
+        cluster.pause(0)
+        serving.wait_for(lambda: serving.get("/readyz")[0] == 503)
+        frozen = summary()
+        assert frozen["lag"] == {}
+        assert frozen["lag_age_s"] > 15
+        assert "it is not known whether pages wait" in frozen["not_ready"]
+        cluster.resume(0)
+        serving.wait_for(lambda: serving.get("/readyz")[0] == 200)
+        assert summary()["not_ready"] == ""
+        assert set(summary()["lag"]) == {"fingerprint", "decide"}
+    finally:
+        serving.process.kill()
+        serving.process.wait()
 
 
 @pytest.mark.long

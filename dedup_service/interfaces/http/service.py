@@ -6,6 +6,7 @@ metrics, which contain nothing of the pages. With `--dashboard`, the dashboard h
 """
 
 import logging
+import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from dedup_service.interfaces.http.access_guard import AccessGuard, Token
 from dedup_service.interfaces.http.dashboard import serve_dashboard
 from dedup_service.interfaces.http.explain_backends import DashboardSources
 from dedup_service.interfaces.http.metrics import Metrics
-from dedup_service.interfaces.http.probes import LIVE_LIMIT_S, Health, probes, probes_app
+from dedup_service.interfaces.http.probes import BLIND_LIMIT_S, LIVE_LIMIT_S, Health, probes, probes_app
 from dedup_service.interfaces.http.server import Address, HttpServer
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
@@ -63,7 +64,8 @@ class ServedService:
         self._reader = PageReader(timeout_s=settings.page_timeout_s)
         self.service = Service(settings, [*observers, self._health, self._metrics, self._live_stats, self._recent])
         self._live_stats.pool = self.service.pool_state
-        self._live_stats.lag = self._lag
+        self._live_stats.lag, self._live_stats.lag_age_s = self._lag, self._lag_age_s
+        self._live_stats.not_ready = self._not_ready
 
     def stopping(self) -> None:
         """Report not ready from now on, because the service drains."""
@@ -121,8 +123,19 @@ class ServedService:
         return self.service.status()
 
     def _lag(self) -> dict[str, dict[str, int]]:
+        """Return the lag by step and partition; nothing if it is not known any more."""
+        if (self._lag_age_s() or 0.0) > BLIND_LIMIT_S:
+            return {}
         backlog = self._status().backlog
         return {step: backlog.lag(step) for step in (FINGERPRINT, DECIDE)}
+
+    def _lag_age_s(self) -> float | None:
+        measured_at = self._status().backlog.measured_at
+        return None if measured_at is None else time.monotonic() - measured_at
+
+    def _not_ready(self) -> str:
+        answer = self._health.ready()
+        return "" if answer.good else answer.text
 
     def _recheck(self, stack: ExitStack, pages: PageTextLookup) -> None:
         """Compare some duplicates again, by their texts, until `stack` is closed."""

@@ -35,6 +35,7 @@ def stats(live_stats: LiveStats, *, history: bool = True) -> dict[str, Any]:
         figures["latency"] = _latency(live_stats)
         figures["index"] = _index(live_stats)
         figures["false_drops"] = _false_drops(live_stats)
+        figures["newest_problems"] = list(live_stats.newest_problems)
     return figures
 
 
@@ -42,7 +43,8 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
     """Return the summary that every tick sends."""
     now = live_stats.clock()
     pool = live_stats.pool()
-    lags = live_stats.lag()
+    lags, lag_age_s = live_stats.lag(), live_stats.lag_age_s()
+    not_ready = shown(live_stats.not_ready())
     connected, dropped = live_stats.watchers()
     with live_stats.lock:
         return {
@@ -61,6 +63,8 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
             "problems": dict(live_stats.problems),
             "rates": _rates(live_stats, now),
             "lag": {step: {"records": sum(lag.values()), "partitions": dict(lag)} for step, lag in lags.items() if lag},
+            "lag_age_s": None if lag_age_s is None else round(lag_age_s, 1),
+            "not_ready": not_ready,
             "entries": live_stats.entries,
             "pool": None if pool is None else asdict(pool),
             "watchers": {"connected": connected, "dropped": dropped, "last_event": live_stats.events.last_id},

@@ -203,9 +203,12 @@ class LiveStats(Observer):
         self.entries: int | None = None
         self.indexes: IndexEvent | None = None
         self.drawn = self.checked = self.wrong = self.unchecked = 0
+        self.newest_problems: deque[dict[str, Any]] = deque(maxlen=20)
         self.newest_wrong: deque[RecheckResult] = deque(maxlen=20)
         self.pool: Callable[[], PoolState | None] = lambda: None
         self.lag: Callable[[], Mapping[str, Mapping[str, int]]] = dict
+        self.lag_age_s: Callable[[], float | None] = lambda: None
+        self.not_ready: Callable[[], str] = lambda: ""
         self.ask_index: Callable[[], IndexEvent | None] = lambda: None
         self.watchers: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.events = EventLog(secrets.token_hex(4))
@@ -250,6 +253,8 @@ class LiveStats(Observer):
             if event.entries is not None:
                 self.entries = event.entries
             self._count(now, 0, 0, max(self.rejected.values()) - rejected)
+        for text in event.rejections:
+            self._note_problem(ProblemEvent(event.step, "rejected", text))
 
     def removed(self, event: RemovalEvent) -> None:
         """Count a kept page that was removed."""
@@ -273,8 +278,14 @@ class LiveStats(Observer):
         with self.lock:
             self.problems[event.kind] += event.count
             self._count(self.clock(), 0, 0, event.count)
+        self._note_problem(event)
+
+    def _note_problem(self, event: ProblemEvent) -> None:
         text = shown(cut(event.text, MAX_URL))
-        self.publish("problem", {"step": event.step, "kind": event.kind, "text": text, "count": event.count})
+        problem = {"step": event.step, "kind": event.kind, "text": text, "count": event.count}
+        with self.lock:
+            self.newest_problems.appendleft({"at": round(self.clock(), 3), **problem})
+        self.publish("problem", problem)
 
     def rechecked(self, result: RecheckResult | None) -> None:
         """Count a duplicate that was compared again; None if a text was no longer kept."""

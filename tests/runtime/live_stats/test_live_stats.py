@@ -126,6 +126,17 @@ def test_lag_is_asked_for_when_it_is_shown(live_stats: LiveStats) -> None:
     assert stats(live_stats)["summary"]["lag"] == {"decide": {"records": 9, "partitions": {"pages-0": 7, "pages-1": 2}}}
 
 
+def test_the_newest_problems_are_kept_with_their_reasons(live_stats: LiveStats) -> None:
+    """Also of rejected records, which count as rejected alone; whoever looks later sees them."""
+    live_stats.problem(ProblemEvent("decide", "transaction_lost", "again"))
+    place = "pages, partition 3, offset 41: not a page in JSON"
+    live_stats.batch(BatchEvent(step="fingerprint", records=5, rejected=1, rejections=[place]))
+    figures = stats(live_stats)
+    newest = [(problem["step"], problem["kind"], problem["text"]) for problem in figures["newest_problems"]]
+    assert newest == [("fingerprint", "rejected", place), ("decide", "transaction_lost", "again")]
+    assert (figures["summary"]["problems"], figures["summary"]["rejected"]) == ({"transaction_lost": 1}, 1)
+
+
 def test_a_rejected_record_counts_once_though_both_steps_report_it(live_stats: LiveStats) -> None:
     """The steps are those of the service; the history has the error once, too."""
     live_stats.batch(BatchEvent(step="fingerprint", records=5, rejected=2))

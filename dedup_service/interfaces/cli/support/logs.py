@@ -8,9 +8,10 @@ already; a structlog or JSON formatter from outside would have to sit behind the
 their lines. A line's fields come from `extra={"facts": {…}}`. The Kafka client repeats itself while a
 broker is away, so each of its warnings is written once a minute, with the number of suppressed repetitions.
 
-`ServiceLog` is the observer that logs what the service does. At `info`, each step reports every ten seconds
-what its batches added up to, if there were any; at `debug`, each batch has a line. Problems that the
-service survived are warnings. A restore reports its progress every five seconds.
+`ServiceLog` is the observer that logs what the service does. At `info`, each step reports what its batches
+added up to, ten seconds after the first of them; at `debug`, each batch has a line. Problems that the
+service survived are warnings, and so is the first rejected record of a kind in a minute. A restore reports its
+progress every five seconds.
 """
 
 import logging
@@ -124,24 +125,30 @@ class QuietClient(logging.Filter):
 
 
 class ServiceLog(Observer):
-    """An observer that logs. restores: False if a progress bar shows restores."""
+    """An observer that logs. restores: False if a progress bar shows restores. summary_s: batches in a line."""
 
-    def __init__(self, *, restores: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, restores: bool = True, summary_s: float = SUMMARY_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._restores = restores
-        self._clock = clock
+        self._summary_s, self._clock = summary_s, clock
         self._steps: dict[str, _BatchTotals] = {}
         self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
         self._next_restore_line: float | None = None
 
     def batch(self, event: BatchEvent) -> None:
-        """Add a batch to its step's totals; at `debug`, also log it."""
+        """Add a batch to its step's totals, which are logged soon; at `debug`, also log it."""
         if _LOG.isEnabledFor(logging.DEBUG):
             _log(logging.DEBUG, "batch", _batch_fields(event))
+        for text in event.rejections:
+            _log(logging.WARNING, text, {"step": event.step, "kind": "rejected"})
         with self._lock:
-            totals = self._steps.setdefault(event.step, _BatchTotals(self._clock()))
-            fields = totals.add(event, self._clock())
-        if fields is not None:
-            _log(logging.INFO, "batches", fields)
+            self._steps.setdefault(event.step, _BatchTotals()).add(event, self._clock())
+            if self._timer is None:
+                self._timer = threading.Timer(self._summary_s, self._log_totals)
+                self._timer.daemon = True
+                self._timer.start()
 
     def restore(self, event: RestoreEvent) -> None:
         """Log the progress of a restore, every RESTORE_S seconds and at its end."""
@@ -160,7 +167,13 @@ class ServiceLog(Observer):
 
     def close(self) -> None:
         """Log the batches since the last line."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._log_totals()
+
+    def _log_totals(self) -> None:
         with self._lock:
+            self._timer = None
             remaining = [totals.take(self._clock()) for totals in self._steps.values() if totals.counts]
         for fields in remaining:
             _log(logging.INFO, "batches", fields)
@@ -169,16 +182,16 @@ class ServiceLog(Observer):
 class _BatchTotals:
     """Sums over one step's batches since its last log line."""
 
-    def __init__(self, now: float) -> None:
-        self._since = now
+    def __init__(self) -> None:
+        self._since = 0.0
         self._last: BatchEvent | None = None
         self.counts: Counter[str] = Counter()
 
-    def add(self, event: BatchEvent, now: float) -> dict[str, Any] | None:
-        """Add a batch; return the fields of a log line if one is due."""
+    def add(self, event: BatchEvent, now: float) -> None:
+        """Add a batch."""
+        self._since = self._since if self.counts else now
         self._last = event
         self.counts.update(batches=1, **_counts(event))
-        return self.take(now) if now - self._since >= SUMMARY_S else None
 
     def take(self, now: float) -> dict[str, Any]:
         """Return the fields of a log line, and reset the sums."""
@@ -189,7 +202,7 @@ class _BatchTotals:
             "seconds": round(now - self._since, 1),
             **_gauges(self._last),
         }
-        self._since, self.counts = now, Counter()
+        self.counts = Counter()
         return fields
 
 

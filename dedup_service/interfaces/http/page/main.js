@@ -4,7 +4,7 @@ import { Duplicates } from "./duplicates.js";
 import { moment } from "./format.js";
 import { ask, Line, TokenNeeded } from "./line.js";
 import { overTime } from "./over_time.js";
-import { addProblem, problems } from "./problems.js";
+import { problems } from "./problems.js";
 import { Rings } from "./rings.js";
 import * as sections from "./sections.js";
 import { distances, latency, scores } from "./spreads.js";
@@ -22,7 +22,6 @@ const line = new Line({
     showSummary(summary);
   },
   duplicates: (rows) => duplicates.add(rows),
-  problem: addProblem,
   removal: () => refresh(),
   correction: () => refresh(),
   reset: () => reload(),
@@ -57,19 +56,24 @@ async function refresh() {
 function showSummary(summary) {
   now = summary.at;
   if (document.hidden) return;
+  byId("not-ready").hidden = !summary.not_ready;
+  byId("not-ready").textContent = summary.not_ready && `Not ready: ${summary.not_ready}`;
   sections.tiles(summary);
   sections.verdicts(summary);
   sections.lag(summary);
   sections.pool(summary.pool);
-  problems(summary.problems);
   drawTime();
   byId("mode").textContent = summary.mode;
   byId("about").textContent =
     `twinsieve ${summary.program}, since ${moment(summary.started_at)}, space ${summary.space ?? "–"}. ` +
-    (summary.scope === "log" ? "Counts are of the whole log." : "Counts are of this process.");
+    (summary.scope === "log"
+      ? "Counts are of what the log got since then, whichever process wrote it out; what was decided before is not in them "
+        + "(`twinsieve replay` prints all verdicts, the topic dedup.stats has all counts)."
+      : "Counts are of this process.");
 }
 
 function showDetails(stats) {
+  problems(stats.summary, stats.newest_problems);
   sections.falseDrops(stats.false_drops);
   sections.hosts(stats.hosts, (host) => duplicates.choose(host));
   sections.groups(stats.groups);

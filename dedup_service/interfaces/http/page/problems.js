@@ -2,15 +2,8 @@
 import { foreign, el, fill, table } from "./dom.js";
 import { count, time } from "./format.js";
 
-const MAX_NEWEST = 20;
-const newest = [];
-
-export function addProblem(problem) {
-  newest.unshift(problem);
-  newest.length = Math.min(newest.length, MAX_NEWEST);
-}
-
-export function problems(counts) {
+export function problems({ problems: survived, rejected }, newest) {
+  const counts = rejected ? { ...survived, rejected } : survived;
   const kinds = Object.entries(counts);
   const lines = newest.map((problem) =>
     el("li", {}, `${time(problem.at)} ${problem.step} ${problem.kind}${problem.count > 1 ? ` × ${count(problem.count)}` : ""}: `,

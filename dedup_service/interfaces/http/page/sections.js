@@ -91,8 +91,10 @@ export function groups(data) {
 export function lag(summary) {
   const rows = Object.entries(summary.lag).flatMap(([step, { partitions }]) =>
     Object.entries(partitions).map(([partition, records]) => [step, partition, count(records)]));
+  const age = summary.lag_age_s === null ? null : `${Math.round(summary.lag_age_s)} s`;
   fill(byId("lag"), rows.length ? table("Records not done yet", [["Step", ""], ["Partition", ""], ["Records", NUMBER]], rows)
-    : note("No lag here: pages are decided as they arrive."));
+    : note(age ? "Not known." : "No lag here: pages are decided as they arrive."),
+  age ? note(`The brokers last answered ${age} ago.`) : null);
 }
 
 export function index(data) {

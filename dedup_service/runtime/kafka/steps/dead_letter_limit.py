@@ -6,8 +6,10 @@ written of a batch that exceeds the limit. Only committed records enter the wind
 retried counts once.
 """
 
+import re
+import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
@@ -17,7 +19,7 @@ Problems = Iterable[str | None]
 
 
 class RejectionRateError(TwinsieveError):
-    """Too many records are not pages. Fix the producer or raise the limit, then start the service again."""
+    """Too many records are not pages. Fix the producer, and let those that are there be moved to the dead letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +42,19 @@ class RejectionLimit:
             )
 
 
-class RejectionTracker:
-    """Sliding window over the committed records: page, or rejected."""
+_REPORT_S = 60.0
+_MAX_REPORTED = 20
+_NUMBERS = re.compile(r"\d+")
 
-    def __init__(self, limit: RejectionLimit) -> None:
-        self._limit = limit
+
+class RejectionTracker:
+    """Sliding window over the committed records: page, or rejected. clock: monotonic seconds."""
+
+    def __init__(self, limit: RejectionLimit, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit, self._clock = limit, clock
         self._rejected: deque[bool] = deque(maxlen=limit.window)
+        self._reported: set[str] = set()
+        self._report_at = 0.0
 
     def check(self, problems: Problems) -> None:
         """Raise RejectionRateError if records with these problems exceed the limit; adds none of them."""
@@ -58,10 +67,26 @@ class RejectionTracker:
             if problem is not None and count >= limit.min_rejected and count > limit.share * len(seen):
                 raise RejectionRateError(
                     f"{count} of the last {len(seen)} records are not pages: {count / len(seen):.0%}, the limit is "
-                    f"{limit.share:.0%}. The latest: {problem}. Nothing of this batch was committed. Fix the producer "
-                    "and start again, or raise --max-rejected-share to move all of them to the dead letters"
+                    f"{limit.share:.0%}. The latest: {problem}. Nothing of this batch was committed, so the next start "
+                    "meets the same records. Fix the producer, then start once with `--max-rejected-share 1`: it moves "
+                    "them to the dead letters (pages.dlq), with the reasons; go on without it behind them"
                 )
 
-    def accept(self, problems: Problems) -> None:
-        """Add records that were committed."""
-        self._rejected.extend(problem is not None for problem in problems)
+    def accept(self, problems: Problems) -> list[str]:
+        """Add records that were committed; return the first problem of each kind in a minute, 20 at most.
+
+        Problems of a kind differ in numbers alone.
+        """
+        if self._clock() >= self._report_at:
+            self._report_at = self._clock() + _REPORT_S
+            self._reported.clear()
+        first = []
+        for problem in problems:
+            self._rejected.append(problem is not None)
+            if problem is None or len(self._reported) == _MAX_REPORTED:
+                continue
+            kind = _NUMBERS.sub("", problem)
+            if kind not in self._reported:
+                self._reported.add(kind)
+                first.append(problem)
+        return first

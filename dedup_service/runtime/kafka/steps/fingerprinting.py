@@ -232,12 +232,12 @@ class FingerprintStep:
             return 0
         self._failures = 0
         self._in_flight.committed(ready)
-        self._rejections.accept(problems)
+        rejections = self._rejections.accept(problems)
         for chunk in ready:
             if chunk.expired is not None:
                 self._report_expired(chunk.expired)
         if ready:
-            self._report_batch(count, sum(problem is not None for problem in problems), last)
+            self._report_batch(count, sum(problem is not None for problem in problems), rejections, last)
         return count
 
     def _passed(self, *, due: bool) -> dict[TopicPartition, int]:
@@ -317,12 +317,13 @@ class FingerprintStep:
         )
         self._observer.problem(ProblemEvent("fingerprint", "expired", text, count))
 
-    def _report_batch(self, records: int, rejected: int, last: int | None) -> None:
+    def _report_batch(self, records: int, rejected: int, rejections: Sequence[str], last: int | None) -> None:
         event = BatchEvent(
             step="fingerprint",
             records=records,
             seconds=self._timings.take(),
             rejected=rejected,
+            rejections=rejections,
             sequence=last,
             lag=self._lag(),
         )

@@ -10,6 +10,7 @@ import pytest
 from dedup_service.interfaces.cli.support import logs
 from dedup_service.interfaces.cli.support.logs import QUIET, QuietClient, ServiceLog, configure_logging
 from dedup_service.runtime.events import BatchEvent, ProblemEvent
+from tests.hangs import wait_until
 
 
 @pytest.fixture
@@ -89,12 +90,14 @@ def test_an_exception_is_logged_with_its_traceback(logging_to: Callable[[str, st
 
 
 def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """One line every ten seconds with their sums, and one at the end with the remainder."""
+    """One line soon after the first of them with their sums, though no other follows; one at the end with the rest."""
     written, clock = logging_to("info", "json"), Clock()
-    log = ServiceLog(clock=clock)
-    for now in (0.0, 4.0, 8.0, 12.0, 13.0):
+    log = ServiceLog(summary_s=0.2, clock=clock)
+    for now in (100.0, 104.0, 108.0, 112.0):
         clock.now = now
         log.batch(batch())
+    wait_until(written.getvalue)
+    log.batch(batch())
     log.close()
     first, last = map(json.loads, written.getvalue().splitlines())
     assert {name: first[name] for name in ("step", "batches", "records", "unique", "duplicate", "seconds", "lag")} == {
@@ -107,6 +110,18 @@ def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) ->
         "lag": 7,
     }
     assert (last["batches"], last["records"], last["sequence"], last["entries"]) == (1, 5, 99, 42)
+
+
+def test_a_rejected_record_is_logged_with_its_place_and_reason(
+    logging_to: Callable[[str, str], io.StringIO],
+) -> None:
+    """As a warning, at once."""
+    written, log = logging_to("info", "json"), ServiceLog()
+    place = "pages, partition 3, offset 41: not a page in JSON: `url` is empty"
+    log.batch(BatchEvent(step="fingerprint", records=2, rejected=1, rejections=[place]))
+    line = json.loads(written.getvalue())
+    log.close()
+    assert (line["level"], line["event"], line["kind"]) == ("warning", place, "rejected")
 
 
 def test_a_repeated_client_warning_is_logged_once_a_minute() -> None:

@@ -27,6 +27,8 @@ def test_a_share_at_the_limit_passes_and_one_above_does_not() -> None:
     at_the_limit.accept(["p: bad"] * 5)
     with pytest.raises(RejectionRateError, match=r"6 of the last 20 .* 30%, the limit is 25%. The latest: p: worse"):
         at_the_limit.check(["p: worse"])
+    with pytest.raises(RejectionRateError, match=r"meets the same records.*once with `--max-rejected-share 1`"):
+        at_the_limit.check(["p: worse"])
 
 
 def test_records_outside_the_window_do_not_count() -> None:
@@ -43,6 +45,21 @@ def test_a_retried_batch_counts_once() -> None:
         retried.check(["p: bad"] * 3)
     retried.accept(["p: bad"] * 3)
     retried.check([None])
+
+
+def test_the_first_problem_of_a_kind_in_a_minute_is_reported() -> None:
+    """Kinds differ in more than numbers; 20 kinds a minute are reported at most."""
+    now = [0.0]
+    reporting = RejectionTracker(RejectionLimit(), lambda: now[0])
+    assert reporting.accept([None, "p, offset 7: bad", "p, offset 8: bad", "p, offset 9: null"]) == [
+        "p, offset 7: bad",
+        "p, offset 9: null",
+    ]
+    now[0] = 59.0
+    assert reporting.accept(["p, offset 10: bad"]) == []
+    now[0] = 60.0
+    assert reporting.accept(["p, offset 11: bad"]) == ["p, offset 11: bad"]
+    assert len(reporting.accept("x" * length for length in range(1, 100))) == 19
 
 
 @pytest.mark.parametrize("wrong", [{"share": 0}, {"share": 1.5}, {"min_rejected": 0}, {"min_rejected": 2000}])
