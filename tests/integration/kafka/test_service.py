@@ -26,13 +26,13 @@ from dedup_service.runtime.kafka.control.operator_records import (
     RequestedPolicy,
     append_policy,
 )
-from dedup_service.runtime.kafka.service import Service, ServiceSettings
-from dedup_service.runtime.kafka.topics import OutputMode, Topics
+from dedup_service.runtime.kafka.service import DECIDE, Service, ServiceSettings
+from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create, remove
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from tests.chaos.checking import check
 from tests.chaos.reading import read_all
 from tests.crawls.stream import Sent, stream
-from tests.hangs import HANG_S
+from tests.hangs import HANG_S, wait_until
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow
@@ -174,6 +174,35 @@ def test_a_service_whose_memory_is_used_up_lets_pages_expire(
         publish(broker, topics, sent[:1])
         again.wait_for(everything_decided(broker, topics))
         assert service.ask(lambda replica: replica.policy) == policy
+
+
+@pytest.mark.long
+def test_a_process_without_partitions_bounds_its_memory_too(
+    broker: Broker, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has all kept pages as the others do; the bounds that it asks for are in force for all."""
+    limit_bytes, used = 16 << 20, [0]
+    monkeypatch.setattr(memory_limit, "process_memory", lambda: used[0])
+    monkeypatch.setattr(memory_limit, "CHECK_EVERY", 20)
+    single, keep = Topics(f"{topics.prefix}single."), Keep.parse("90d")
+    create(broker.connection, single, Layout(partitions=1))
+    sent, progress, idle = list(stream(15, PAGES)), Progress(), Progress()
+    standby = settings(
+        broker, single, tmp_path / "b", steps=frozenset({DECIDE}), keep=keep, max_memory_bytes=limit_bytes
+    )
+    with running(settings(broker, single, tmp_path / "a", keep=keep), progress) as service:
+        wait_until(lambda: len(both_steps(service)) == 2)
+        with running(standby, idle) as second:
+            wait_until(lambda: bool(second.status().steps))
+            publish(broker, single, sent[:100])
+            progress.wait_for(lambda: progress.done >= 100)
+            used[0] = limit_bytes + 1
+            publish(broker, single, sent[100:])
+            wait_until(lambda: "memory_limit" in {problem.kind for problem in idle.problems})
+            wait_until(lambda: service.ask(lambda replica: replica.policy and replica.policy.keep.lowers(keep)))
+            assert both_steps(second) == set()
+            assert "memory_limit" not in {problem.kind for problem in progress.problems}
+    remove(broker.connection, single)
 
 
 @pytest.mark.parametrize(

@@ -418,7 +418,7 @@ class DecideStep:
             return 0
         backfilled, decided_below = self._of_files()
         passed = self._passed(due=bool(ready or decided_below))
-        if not ready and not passed and decided_below is None:
+        if not (ready or passed or self._new_policy) and decided_below is None:
             return 0
         with self._timings.timed("outputs"):
             batch = _Batch(self._topics, ready, self._forms, backfilled)
