@@ -56,6 +56,8 @@ _ERASE_LATER = "INSERT OR IGNORE INTO erasure VALUES (?)"
 _NOTE = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 _NOTED = "FROM meta WHERE name GLOB 'erasing-*'"
 _ROWS = 10_000
+_WORD = re.compile(r"(?<!\S)[^\s,;]*")
+_END = re.compile(r"[\s,;]|$")
 _SHORT = 8  # an id as short as that is looked for at the end of a reason alone, where near misses name a page
 
 
@@ -95,7 +97,7 @@ def take_noted(connection: sqlite3.Connection) -> Erased:
 def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Erased) -> Erased:
     """Erase what other pages say of erased ones, in the open transaction, and visits by claim; read the whole log."""
     stored = {stored_text(name) for name in erased.names}
-    in_reason = _mention_of(erased.names)
+    mentions = Mentions(erased.names)
     changes: list[tuple[str, Text, int]] = []
     by_claim: set[int] = set()
     copies: set[int] = set()
@@ -112,7 +114,7 @@ def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Era
                 changes.append((_SET_TITLE, None, sequence))
             if replaced in stored:
                 changes.append((_SET_REPLACED, ERASED, sequence))
-            if reason and (cleaned := in_reason.sub(ERASED, text_of(reason))) != text_of(reason):
+            if reason and (cleaned := mentions.erased_from(text_of(reason))) != text_of(reason):
                 changes.append((_SET_REASON, stored_text(cleaned), sequence))
     for statement, value, sequence in changes:
         connection.execute(statement, (value, sequence))
@@ -159,9 +161,33 @@ def _address_of_host(canonical_url: str, sequence: int) -> str:
     return f"{host}#erased-{sequence}"
 
 
-def _mention_of(names: Iterable[str]) -> re.Pattern[str]:
-    """Return what finds names as whole words of a reason."""
-    found = sorted(filter(None, names), key=len, reverse=True)
-    words = [rf"(?<!\S){re.escape(name)}(?=[\s,;]|$)" for name in found if len(name) > _SHORT]
-    words += [rf"(?<=\s){re.escape(name)}$" for name in found if len(name) <= _SHORT]
-    return re.compile("|".join(words) or "(?!)")
+class Mentions:
+    """Names to erase from reasons, where they are whole words: one look-up for each word, however many names there are.
+
+    >>> Mentions({"https://a.test/1"}).erased_from("figures differ https://a.test/1, https://a.test/12")
+    'figures differ [erased], https://a.test/12'
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(filter(None, names))
+        self._lengths: dict[str, list[int]] = {}  # of the names that begin with a word, the longest first
+        for length, word in sorted({(len(name), _END.split(name, 1)[0]) for name in self._names}, reverse=True):
+            self._lengths.setdefault(word, []).append(length)
+
+    def erased_from(self, reason: str) -> str:
+        """Return the reason with `ERASED` in the place of each name; of several at one place, the longest counts."""
+        parts: list[str] = []
+        done = 0
+        for word in _WORD.finditer(reason):
+            at = word.start()
+            ends = (at + length for length in self._lengths.get(word[0], ()) if at >= done)
+            end = next((end for end in ends if self._is_name(reason, at, end)), None)
+            if end is not None:
+                parts += reason[done:at], ERASED
+                done = end
+        return "".join([*parts, reason[done:]])
+
+    def _is_name(self, reason: str, start: int, end: int) -> bool:
+        if end > len(reason) or reason[start:end] not in self._names:
+            return False
+        return start > 0 and end == len(reason) if end - start <= _SHORT else _END.match(reason, end) is not None
