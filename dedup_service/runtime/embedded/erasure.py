@@ -2,9 +2,9 @@
 
 The row of the page stays, because a restore repeats its effect. What goes is what people can read:
 
-- of all visits of the page's canonical URL, and visits that named it as canonical: id, URLs, title, text, date. The
-  host of a Web address stays in the place of the URL, because the hosts' own text was learned from it. So do
-  fingerprints and hashes, until the row is deleted (`deletion`);
+- of all visits of the page's canonical URL, and visits that named it as canonical: id, URLs, title, text, date, and
+  the digest of the delivery: given again, it is decided again. The host of a Web address stays in the place of the URL,
+  because the hosts' own text was learned from it. So do fingerprints and hashes, until the row is deleted (`deletion`);
 - of all other pages, what they say of it: its name in the reason of a verdict, a claimed or a replaced URL. Of its
   copies, those that a guard refused included, also text, title and date, which say the same; a copy keeps its own
   address;
@@ -41,13 +41,15 @@ _VISITS = (
     "WHERE name.hash = ? AND page.sequence = name.sequence AND ifnull(page.canonical_url, page.url) = ?"
 )
 _BLANK = (
-    "UPDATE log SET id = NULL, url = ?, canonical_url = NULL, claimed_url = NULL, title = NULL, original_id = NULL, "
-    "original_url = iif(original_url IS NULL, NULL, ?), published = NULL, text_percent = NULL WHERE sequence = ?"
+    "UPDATE log SET record = NULL, id = NULL, url = ?, canonical_url = NULL, claimed_url = NULL, title = NULL, "
+    "original_id = NULL, original_url = iif(original_url IS NULL, NULL, ?), published = NULL, text_percent = NULL "
+    "WHERE sequence = ?"
 )
 _MENTIONING = (
     "SELECT sequence, reason, claimed_url, repeats, original_url, verdict, detail FROM log WHERE kind = 'page' "
     "AND (reason IS NOT NULL OR claimed_url IS NOT NULL OR repeats IS NOT NULL)"
 )
+_FORGET = "UPDATE log SET record = NULL WHERE sequence = ?"
 _SET_REASON = "UPDATE log SET reason = ? WHERE sequence = ?"
 _SET_CLAIM = "UPDATE log SET claimed_url = ? WHERE sequence = ?"
 _SET_REPLACED = "UPDATE log SET original_id = NULL, original_url = ? WHERE sequence = ?"
@@ -75,15 +77,15 @@ def erase_visits(connection: sqlite3.Connection, texts: TextStore, sequence: int
 
     Notes which they were, until `take_noted`.
     """
-    row = connection.execute(_NAMES, (sequence,)).fetchone()
-    if row is None:
-        return Erased()
-    canonical = _canonical(row)
-    found = connection.execute(_VISITS, (name_hash(canonical), stored_text(canonical))).fetchall()
-    erased = _blank(connection, texts, {sequence, *(visit for (visit,) in found)})
+    erased = _blank(connection, texts, _visits_of(connection, sequence))
     note = json.dumps({"visits": sorted(erased.visits), "names": sorted(erased.names)})
     connection.execute(_NOTE, (f"erasing-{sequence}", note))
     return erased
+
+
+def forget_deliveries(connection: sqlite3.Connection, sequence: int) -> None:
+    """Forget which deliveries the visits of the page at `sequence` were: given again, they are decided again."""
+    connection.executemany(_FORGET, [(visit,) for visit in _visits_of(connection, sequence)])
 
 
 def take_noted(connection: sqlite3.Connection) -> Erased:
@@ -129,6 +131,16 @@ def erase_evidence(connection: sqlite3.Connection) -> int:
     erased = connection.execute("DELETE FROM evidence WHERE sequence IN (SELECT sequence FROM erasure)").rowcount
     connection.execute("DELETE FROM erasure")
     return erased
+
+
+def _visits_of(connection: sqlite3.Connection, sequence: int) -> set[int]:
+    """Return the sequences of the page at `sequence` and of all visits of its canonical URL; none if it is no page."""
+    row = connection.execute(_NAMES, (sequence,)).fetchone()
+    if row is None:
+        return set()
+    canonical = _canonical(row)
+    found = connection.execute(_VISITS, (name_hash(canonical), stored_text(canonical))).fetchall()
+    return {sequence, *(visit for (visit,) in found)}
 
 
 def _blank(connection: sqlite3.Connection, texts: TextStore, visits: Iterable[int]) -> Erased:

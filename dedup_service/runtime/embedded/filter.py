@@ -216,7 +216,7 @@ class NearDuplicateFilter:
             pages: The pages, in the order in which they are decided.
             delivery_ids: What identifies each delivery (for example the line of a file), one for each page; None for
                 a page without. A delivery whose bytes were given before gets the verdict it had, unless its record
-                was deleted (`journal_days` of `open`).
+                was deleted (`journal_days` of `open`) or its page retracted.
 
         Returns:
             One verdict for each page, in the order of `pages`.

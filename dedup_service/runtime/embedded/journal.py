@@ -64,7 +64,14 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter
 from dedup_service.runtime.embedded.base_labels import BASES, BaseLabel, encode_labels
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError, insert_rows
-from dedup_service.runtime.embedded.erasure import Erased, erase_evidence, erase_mentions, erase_visits, take_noted
+from dedup_service.runtime.embedded.erasure import (
+    Erased,
+    erase_evidence,
+    erase_mentions,
+    erase_visits,
+    forget_deliveries,
+    take_noted,
+)
 from dedup_service.runtime.embedded.journal_reader import (
     INSERT_EVIDENCE,
     INSERT_NAME,
@@ -350,7 +357,7 @@ class Journal:
         self.entries += changes["entries"]
 
     def retract(self, target: int, reason: str, *, erase: bool = True) -> Erased:
-        """Record that the page at `target` was removed, and drop its text.
+        """Record that the page at `target` was removed, drop its text, and forget the deliveries of its URL.
 
         erase: also what else is known of its visits; return what that was.
         """
@@ -359,6 +366,7 @@ class Journal:
             if erase:
                 erased = erase_visits(connection, self.texts, target)
             else:
+                forget_deliveries(connection, target)
                 erased = Erased(text_bytes=self.texts.drop(target))
             change_counters(connection, Counter(entries=-1, text_bytes=erased.text_bytes))
             names = [(name_hash(name), self.sequence + 1) for name in erased.names]

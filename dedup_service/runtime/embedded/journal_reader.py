@@ -235,10 +235,7 @@ _RETRACTION_NAMING = (
     "SELECT log.sequence FROM name CROSS JOIN log ON log.sequence = name.sequence "
     "WHERE name.hash = ? AND log.kind = 'retraction' ORDER BY name.sequence DESC LIMIT 1"
 )
-_TAIL = (
-    "SELECT sequence, kind, record, verdict, words, body, body_hash, text_hash, entry, removes "
-    "FROM log WHERE sequence = ?"
-)
+_TAIL = "SELECT sequence, kind, verdict, words, body, body_hash, text_hash, entry, removes FROM log WHERE sequence = ?"
 _VISITS = (
     f"SELECT {VERDICT_COLUMNS} FROM {_NAMED} WHERE name.hash = ? AND page.sequence = name.sequence "  # noqa: S608 - the same
     "AND ? IN (page.id, page.url, page.canonical_url) ORDER BY name.sequence DESC"

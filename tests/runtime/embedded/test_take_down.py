@@ -279,14 +279,31 @@ def test_a_page_without_an_entry_is_erased_too(tmp_path: Path) -> None:
     state.close()
 
 
-def test_a_delivery_that_is_repeated_has_its_verdict_and_its_own_names(tmp_path: Path) -> None:
-    """The verdict on an erased page names what was delivered again, and stores nothing of it."""
+@pytest.mark.parametrize("erase", [False, True])
+def test_a_delivery_that_was_retracted_is_decided_again(tmp_path: Path, erase: bool) -> None:
+    """What comes again after a retraction is kept, whichever visit it was; its next copy is a duplicate of it."""
     state = opened(tmp_path)
-    (first,) = state.decide([(secret(), b"1" * 16)])
-    state.retract(URL)
-    assert state.decide([(secret(), b"1" * 16)]) == [first]
-    assert_gone(tmp_path)
+    first, second = state.decide([(secret(), b"1" * 16), (secret(), b"2" * 16)])
+    assert [first.kind, second.kind] == [VerdictKind.UNIQUE, VerdictKind.UNCHANGED]
+    state.retract(URL, erase=erase)
+    again = state.decide([(secret(), b"2" * 16), (secret("https://b.example/copy"), None), (secret(), b"1" * 16)])
+    assert [one.kind for one in again] == [VerdictKind.UNIQUE, VerdictKind.DUPLICATE, VerdictKind.UNCHANGED]
+    assert again[1].duplicate_of_url == URL
+    assert state.decide([(secret(), b"2" * 16)]) == again[:1]
     state.close()
+    opened(tmp_path).close()
+
+
+def test_a_commit_that_ends_with_a_page_taken_down_is_read_again(tmp_path: Path) -> None:
+    """The last record of a commit tells its journal from another one by nothing that a take-down erases."""
+    state = opened(tmp_path)
+    others(state, 100)
+    state.decide([(secret(), b"1" * 16)])
+    state.close()
+    again = opened(tmp_path)
+    again.retract(URL, erase=False)
+    kill(again)
+    opened(tmp_path).close()
 
 
 def test_a_reader_that_keeps_the_write_ahead_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
