@@ -216,7 +216,7 @@ class AnswerReader:
             f"{self._topic} does not have all answers behind message {self._done} of the log any more: continue from a "
             "copy of the --state of another resolver, or let the shards answer again (`serve --steps shard "
             "--answer-all`, with an empty --state if theirs is of a later message), and give the topic a longer "
-            "retention"
+            "retention. A resolver that asked another number of shards before goes on with that number (--shards) first"
         )
 
     def _take(self, record: ConsumerRecord) -> None:
