@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +24,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.messages.headers import passed_on, source_in
 from dedup_service.runtime.kafka.messages.log_record import decode, encode, log_message, log_messages
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter, record_size, size_problem
-from dedup_service.runtime.kafka.messages.verdict import read_stats, read_verdict, verdict_value
+from dedup_service.runtime.kafka.messages.verdict import read_verdict, verdict_value
 from dedup_service.runtime.kafka.state.step_offsets import StepOffsets
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonLine
@@ -170,7 +169,7 @@ def check_written(record: LogRecord) -> None:
 
 
 def check_verdict(value: bytes) -> None:
-    """What must hold for any message of `verdicts` or `dedup.stats`."""
+    """What must hold for any message of `verdicts`."""
     with within(value):
         try:
             verdict, source = read_verdict(value)
@@ -178,12 +177,6 @@ def check_verdict(value: bytes) -> None:
             pass
         else:
             assert read_verdict(verdict_value(verdict, source)) == (verdict, source)
-        try:
-            stats = read_stats(value)
-        except ValueError:
-            pass
-        else:
-            assert read_stats(msgspec.json.encode(stats)) == stats
 
 
 def check_offset(key: bytes | None, value: bytes | None) -> None:

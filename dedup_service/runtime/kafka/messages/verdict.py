@@ -8,7 +8,7 @@ Stats are the counts of the service in `dedup.stats`. They are cumulative and a 
 `sequence`: the same sequence has the same counts whichever process wrote the record, and the last record is
 complete. Lag is what its writer saw.
 
-The fields of the structs are the field names of the JSON objects; renaming one changes the wire format.
+Names of fields and keys are those of the JSON objects; renaming one changes the wire format.
 """
 
 from collections.abc import Mapping
@@ -40,27 +40,9 @@ class _VerdictLine(msgspec.Struct):
     duplicate_of_base: str | None = None
 
 
-class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of stats.
-
-    sequence: last record of the log counted. log: identity of the log. space: of its policy. counts: pages
-    by verdict, `rejected`, and other records by kind. entries: kept pages in the index. lag: records of
-    `pages` not yet done, by partition ("pages-0"). instance: the process that wrote it.
-    """
-
-    sequence: int
-    log: str | None
-    space: str | None
-    counts: dict[str, int]
-    entries: int
-    lag: dict[str, int]
-    instance: str
-
-
 _verdict_encoder = msgspec.json.Encoder()
 _verdict_decoder = msgspec.json.Decoder(_VerdictLine)
 _stats_encoder = msgspec.json.Encoder(order="sorted")
-_stats_decoder = msgspec.json.Decoder(Stats)
 
 
 def verdict_value(verdict: Verdict, source: Source) -> bytes:
@@ -90,20 +72,19 @@ def read_verdict(value: bytes) -> tuple[Verdict, Source]:
 
 
 def stats_value(replica: Replica, instance: str, lag: Mapping[str, int]) -> bytes:
-    """Return the message value that `instance` writes about its `replica` and the `lag` that it sees."""
+    """Return the message value that `instance` writes about its `replica` and the `lag` that it sees.
+
+    Counts are of pages by verdict, `rejected`, and other records by kind. lag: records of `pages` not yet done, by
+    partition ("pages-0").
+    """
     return _stats_encoder.encode(
-        Stats(
-            sequence=replica.sequence,
-            log=replica.log,
-            space=None if replica.policy is None else replica.policy.space_id,
-            counts={**replica.counts, **{f"expired_entries_{why}": n for why, n in replica.expired.items() if n}},
-            entries=len(replica),
-            lag=dict(lag),
-            instance=instance,
-        )
+        {
+            "sequence": replica.sequence,
+            "log": replica.log,
+            "space": None if replica.policy is None else replica.policy.space_id,
+            "counts": {**replica.counts, **{f"expired_entries_{why}": n for why, n in replica.expired.items() if n}},
+            "entries": len(replica),
+            "lag": dict(lag),
+            "instance": instance,
+        }
     )
-
-
-def read_stats(value: bytes) -> Stats:
-    """Return what `stats_value` wrote; ValueError for other bytes. Unknown fields are ignored."""
-    return _stats_decoder.decode(value)

@@ -16,7 +16,7 @@ from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.kafka.messages.headers import STATS_KEY, page_key, stats_headers, verdict_headers
 from dedup_service.runtime.kafka.messages.log_record import decode, log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage
-from dedup_service.runtime.kafka.messages.verdict import Stats, verdict_value
+from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.kafka.topics.plan import least_message_bytes
 from dedup_service.runtime.resources import build_fingerprinter
@@ -103,8 +103,14 @@ def test_stats_fit_their_topic_with_any_number_of_partitions(partitions: int) ->
     topics = Topics("t" * 200)
     lag = {f"{topics.pages}-{partition}": 2**63 - 1 for partition in range(partitions)}
     counts = {f"counter {number}" * 5: 2**53 for number in range(30)}
-    stats = Stats(
-        sequence=2**53, log="f" * 32, space="s" * 40, counts=counts, entries=2**53, lag=lag, instance="i" * 249
-    )
+    stats = {
+        "sequence": 2**53,
+        "log": "f" * 32,
+        "space": "s" * 40,
+        "counts": counts,
+        "entries": 2**53,
+        "lag": lag,
+        "instance": "i" * 249,
+    }
     size = sent_bytes(msgspec.json.encode(stats), STATS_KEY, stats_headers(2**53, topics.stats))
     assert size <= least_message_bytes(topics, partitions)[topics.stats]
