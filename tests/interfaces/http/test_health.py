@@ -1,5 +1,7 @@
 """A service is live while the loops of its steps are running, and ready once it can process pages."""
 
+from dataclasses import replace
+
 import pytest
 
 from dedup_service.interfaces.http.probes import BLIND_LIMIT_S, Health, ProbeAnswer
@@ -67,6 +69,13 @@ def test_ready_once_restored_and_assigned(status: FakeStatus, health: Health) ->
         ProbeAnswer(False, "fingerprint and decide: no partitions of pages are assigned"),
         ProbeAnswer(True, "ready"),
     ]
+
+
+def test_a_step_without_partitions_says_what_it_waits_for(status: FakeStatus, health: Health) -> None:
+    """A resolver that has yet to decide the log has no partitions, and says how far it is or which shard it lacks."""
+    steps = tuple(replace(step, waits_for="is at 5 of 70") for step in both_steps(assigned=()).steps[1:])
+    status.status = replace(both_steps(), steps=steps, expected=1)
+    assert health.ready() == ProbeAnswer(False, "decide: is at 5 of 70")
 
 
 def test_not_ready_while_records_of_a_partition_wait_and_none_is_done(status: FakeStatus, health: Health) -> None:
