@@ -48,6 +48,9 @@ demo-kafka: $(DEMO)
 	@$(BROKER_READY)
 	$(BIN)/python -m deploy.kafka -- sh -c '$(BIN)/twinsieve demo --bootstrap "$$TWINSIEVE_BOOTSTRAP"'
 
+# Without cached bytecode each process that a test starts would compile our sources again.
+test test-all golden: export PYTHONDONTWRITEBYTECODE =
+
 test: $(READY)
 	@$(BROKER_READY)
 	@$(CHROMIUM_READY)

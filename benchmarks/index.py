@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index import BlockIndex
+from dedup_service.core.index.block_index import BlockIndex
 
 SEED = 2026
 RADIUS = 3

@@ -21,7 +21,8 @@ from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.text.normalise import fold, letters
-from dedup_service.core.text.segmentation import IcuSegmenter, ScriptSegmenter, UnicodeSegmenter
+from dedup_service.core.text.segmentation.by_script import ScriptSegmenter
+from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 from dedup_service.runtime.resources import build_fingerprinter
 

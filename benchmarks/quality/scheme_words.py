@@ -16,7 +16,8 @@ from dedup_service.core.features.words import WordCounter, WordNeeds, WordTable
 from dedup_service.core.page import Page
 from dedup_service.core.text.normalise import fold
 from dedup_service.core.text.page_text import PageText
-from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegmenter
+from dedup_service.core.text.segmentation.by_script import ScriptSegmenter
+from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 from dedup_service.runtime.resources import SpaceOptions, default_lexicon, jieba_idf
 

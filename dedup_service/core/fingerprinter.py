@@ -41,7 +41,7 @@ from dedup_service.core.text.folded_pages import folded_pages
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letter_table, letters_among
 from dedup_service.core.text.page_text import PageTexts
-from dedup_service.core.text.segmentation import Segmenter
+from dedup_service.core.text.segmentation.segmenter import Segmenter
 
 Points = npt.NDArray[np.uint32]
 

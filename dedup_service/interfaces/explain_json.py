@@ -17,7 +17,8 @@ from dedup_service.core.page import CHANNELS
 from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.text_diff import Piece, Spans, passages, unshared_numbers
 from dedup_service.runtime.embedded.corrections import Correction
-from dedup_service.runtime.explain import Explanation, KnownPage, PairExplained
+from dedup_service.runtime.explain.explainer import Explanation, PairExplained
+from dedup_service.runtime.explain.page_source import KnownPage
 from dedup_service.runtime.live_stats.display_safe import (
     MAX_TITLE,
     MAX_URL,

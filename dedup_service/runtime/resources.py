@@ -26,14 +26,11 @@ from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import RULES, parse_profile, rule_named
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import PAIRS, Space, digest
-from dedup_service.core.text.segmentation import (
-    IcuSegmenter,
-    ScriptSegmenter,
-    Segmenter,
-    UnicodeSegmenter,
-    parse_user_words,
-    segmenter_version,
-)
+from dedup_service.core.text.segmentation import segmenter_version
+from dedup_service.core.text.segmentation.by_script import ScriptSegmenter
+from dedup_service.core.text.segmentation.chinese import parse_user_words
+from dedup_service.core.text.segmentation.segmenter import Segmenter
+from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter, jieba_folder
 
 _OF_THREAD = threading.local()

@@ -10,7 +10,7 @@ from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import Page
 from dedup_service.core.text.exact_form import exact_form
 from dedup_service.core.text.normalise import code_points, fold, fold_exactly, fold_slowly, letters
-from dedup_service.core.text.segmentation import UnicodeSegmenter
+from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
 from dedup_service.runtime.resources import build_fingerprinter
 from tests.fuzz.budget import within
 from tests.fuzz.examples import fuzzed

@@ -12,7 +12,7 @@ from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
 from dedup_service.interfaces.explain_json import MAX_LETTERS, explanation_to_dict
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
-from dedup_service.runtime.explain import Explainer
+from dedup_service.runtime.explain.explainer import Explainer
 from dedup_service.runtime.explain.journal_pages import live_pages
 from dedup_service.runtime.resources import build_fingerprinter
 from tests.interfaces.cli.running import article

@@ -95,7 +95,7 @@ def stored(messages: Messages, folder: Path) -> Said:
     names, outcomes = NamesInMemory(), dict[int, list[Outcome]]()
     done = 0
     for end in [*range(17, len(messages), 17), len(messages)]:
-        with closing(DecidingStore(folder / "pages", superseded=folder / "snapshot")) as store:
+        with closing(DecidingStore(folder / "pages")) as store:
             snapshot = store.stored()
             store.begin(snapshot)
             state = None if snapshot is None else snapshot.state.replica

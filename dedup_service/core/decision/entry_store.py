@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows, EvidenceSpans, Rows, Spans, entry_of
 from dedup_service.core.errors import StateError
-from dedup_service.core.index import CellChanges
+from dedup_service.core.index.cell_index import CellChanges
 
 CHUNK_ROWS = 1 << 16
 """6 MB of rows, and evidence: little to copy when a chunk is compacted, and few chunks to choose from."""

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from dedup_service.core.decision.entry_rows import BODY_DECIDES, TEXT_HASH, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.evidence.packed import sketches_of
-from dedup_service.core.index import BlockIndex, CellRows, HashRows
-from dedup_service.core.index.cell_index import SIEVE_BYTES
+from dedup_service.core.index.block_index import BlockIndex
+from dedup_service.core.index.cell_index import SIEVE_BYTES, CellRows
+from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.row_words import PAGE_ROWS
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.layout import IndexLayout

@@ -28,9 +28,8 @@ from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.matching import min_rough_jaccard
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
-from dedup_service.core.index import HashRows
 from dedup_service.core.index.cell_index import CellAnswers
-from dedup_service.core.index.hash_rows import CROWD
+from dedup_service.core.index.hash_rows import CROWD, HashRows
 from dedup_service.core.rules.rule import MatchRule
 
 Integers = npt.NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dedup_service.core.hash_table import EMPTY
 from dedup_service.core.kernels import kernel, kernel_inline, kernel_inline_allocating, long_kernel, prefetch
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
-from dedup_service.core.text.segmentation import PageSegments, Segments
+from dedup_service.core.text.segmentation.segments import PageSegments, Segments
 
 FEATURE, MARKER, SENTENCE_END, MARKED, PHRASE = 1, 2, 4, 8, 16
 """Kinds of a word, as bits.

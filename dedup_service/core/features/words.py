@@ -25,7 +25,8 @@ from dedup_service.core.features.vocabulary import (
     Vocabulary,
 )
 from dedup_service.core.text.page_text import PageText, PageTexts
-from dedup_service.core.text.segmentation import NO_SEGMENTS, PageSegments, Segmenter, Segments
+from dedup_service.core.text.segmentation.segmenter import Segmenter
+from dedup_service.core.text.segmentation.segments import NO_SEGMENTS, PageSegments, Segments
 
 PART_CHARS = 1 << 18
 """Characters of text that are segmented at once: segments that are strings take some 80 bytes each."""

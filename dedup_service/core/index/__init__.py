@@ -17,21 +17,3 @@ Then read `cell_table` (the cells, insertion and removal) and `cell_batch` (sear
 
 `hash_rows` finds rows by a hash; `probe_result` has the values that the block index returns.
 """
-
-from dedup_service.core.index.block_index import BlockIndex, Layout
-from dedup_service.core.index.cell_index import CellChanges, CellRows, CellStatistics
-from dedup_service.core.index.hash_rows import HashRows
-from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
-
-__all__ = [
-    "BatchProbeResult",
-    "BlockIndex",
-    "CellChanges",
-    "CellRows",
-    "CellStatistics",
-    "HashRows",
-    "IndexStatistics",
-    "Layout",
-    "ProbeResult",
-    "WorkCounters",
-]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dedup_service.interfaces.http.explain_routes import ExplainBackend
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
-from dedup_service.runtime.explain import Explainer
 from dedup_service.runtime.explain.correcting import LiveCorrections
+from dedup_service.runtime.explain.explainer import Explainer
 from dedup_service.runtime.explain.journal_pages import live_pages
 from dedup_service.runtime.groups.live_groups import LiveGroups
 from dedup_service.runtime.live_stats import LiveStats

@@ -20,8 +20,9 @@ from starlette.routing import BaseRoute, Route
 
 from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
 from dedup_service.interfaces.explain_json import VERSION, correction_to_dict, explanation_to_dict
-from dedup_service.runtime.explain import Explainer, UnknownPageError
 from dedup_service.runtime.explain.correcting import CorrectionRequest, Corrections
+from dedup_service.runtime.explain.explainer import Explainer
+from dedup_service.runtime.explain.page_source import UnknownPageError
 from dedup_service.runtime.groups.live_groups import LiveGroups
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown

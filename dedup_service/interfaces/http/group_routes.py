@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.groups import CanonicalPolicy, canonical_policy
+from dedup_service.core.groups.canonical import CanonicalPolicy, canonical_policy
 from dedup_service.interfaces.explain_json import VERSION
 from dedup_service.interfaces.http.explain_routes import BadRequestError, ExplainBackend, page_named, refused
 from dedup_service.runtime.groups.group_values import group_values

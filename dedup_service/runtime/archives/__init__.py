@@ -7,21 +7,3 @@
 
 Invariant: the same captures with the same verdicts give the same bytes.
 """
-
-from dedup_service.runtime.archives.cdxj import check_indexer, write_index
-from dedup_service.runtime.archives.derived_records import metadata_record, packed_record, revisit_record
-from dedup_service.runtime.archives.kept_payloads import KeptPayloads, Original
-from dedup_service.runtime.archives.visit import Payload, Visit, read_visit
-
-__all__ = [
-    "KeptPayloads",
-    "Original",
-    "Payload",
-    "Visit",
-    "check_indexer",
-    "metadata_record",
-    "packed_record",
-    "read_visit",
-    "revisit_record",
-    "write_index",
-]

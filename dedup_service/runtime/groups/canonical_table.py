@@ -30,8 +30,8 @@ from typing import Any, NamedTuple, Self
 from dedup_service.core.decision.entry_rows import signed
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import StateError
-from dedup_service.core.groups import GroupMember, Removal, policy_of_log
-from dedup_service.core.groups.canonical import EARLIEST
+from dedup_service.core.groups.canonical import EARLIEST, policy_of_log
+from dedup_service.core.groups.member import GroupMember, Removal
 from dedup_service.core.url import url_hash
 from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database, StateDamagedError, translated
 from dedup_service.runtime.groups.spool import PageSink, SpooledPage, host_share, member_of, packed, unpacked

@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
-from dedup_service.core.groups import CanonicalPolicy, GroupMember, PageGroup, Removal
+from dedup_service.core.groups.canonical import CanonicalPolicy
+from dedup_service.core.groups.grouping import PageGroup
+from dedup_service.core.groups.member import GroupMember, Removal
 
 ERASED = "[erased]"
 """Stands for the names of a page that was retracted."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.groups import Removal
+from dedup_service.core.groups.member import Removal
 from dedup_service.runtime.embedded.base_labels import BaseLabel
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.filter import FilterView

@@ -1,9 +1,10 @@
 """The group of a page of an open filter, for the dashboard."""
 
-from dedup_service.core.groups import CanonicalPolicy, PageGroup, group_of, grouped
+from dedup_service.core.groups.canonical import CanonicalPolicy
+from dedup_service.core.groups.grouping import PageGroup, group_of, grouped
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
-from dedup_service.runtime.explain import UnknownPageError
 from dedup_service.runtime.explain.journal_pages import live_pages
+from dedup_service.runtime.explain.page_source import UnknownPageError
 from dedup_service.runtime.groups.journal_members import spool_group
 from dedup_service.runtime.groups.spool import group_spool
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from dedup_service.core.dates import day_of
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.groups import Removal
+from dedup_service.core.groups.member import Removal
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.groups import CanonicalPolicy, GroupMember, canonical_policy
+from dedup_service.core.groups.canonical import CanonicalPolicy, canonical_policy
+from dedup_service.core.groups.member import GroupMember
 
 _FUNCTION = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)")
 

@@ -23,8 +23,9 @@ from dedup_service.core.dates import iso_of_day
 from dedup_service.core.decision.entry_rows import signed
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.core.groups import GroupMember, Removal, group_of
 from dedup_service.core.groups.canonical import EARLIEST
+from dedup_service.core.groups.grouping import group_of
+from dedup_service.core.groups.member import GroupMember, Removal
 from dedup_service.core.log_records import Source
 from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind

@@ -29,7 +29,7 @@ from dedup_service.core.decision.entry_rows import EntryRows, EvidenceSpans
 from dedup_service.core.decision.entry_store import HeldEntries, Numbers, row_of_sequence
 from dedup_service.core.decision.entry_tables import EntryTables, cell_columns
 from dedup_service.core.errors import StateError
-from dedup_service.core.index import CellChanges
+from dedup_service.core.index.cell_index import CellChanges
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.store.commit import PendingCommit

@@ -11,7 +11,7 @@ import threading
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.extraction import warm_up
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers import Record
+from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import Pool, WorkersError
 from dedup_service.runtime.workers.preparation import UNJUDGED, BadRecord, page_in, reason_of

@@ -22,7 +22,7 @@ from typing import Self, TypeVar
 from dedup_service.core.errors import RecordError, TwinsieveError
 from dedup_service.core.extraction import Extraction, warm_up
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
-from dedup_service.runtime.readers import Record
+from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S

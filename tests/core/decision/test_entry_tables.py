@@ -13,7 +13,7 @@ from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.matching import body_decides
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.evidence.packed import pack_evidence
-from dedup_service.core.index import CellRows
+from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.text.normalise import letters

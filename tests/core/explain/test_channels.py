@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.explain.channels import compare_channel, tolerances_of
-from dedup_service.core.index import BlockIndex
 from dedup_service.core.index.block_halves_write import half_tolerance
+from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.block_layout import tolerance
 
 FINGERPRINTS = st.integers(0, (1 << 64) - 1)

@@ -1,6 +1,7 @@
 """The nearest kept pages, compared with a comparison of all."""
 
 import numpy as np
+import pytest
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryRows
@@ -11,10 +12,12 @@ from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.nearest import nearest
 from tests.core.explain.pages import CHANGES, entry, prepared, prepared_text, sentence
 
-ENTRIES = [
-    entry(at, prepared(seed, change))
-    for at, (seed, change) in enumerate(((seed, change) for seed in range(1, 31) for change in CHANGES), 1)
-]
+
+@pytest.fixture(scope="module")
+def entries() -> list[Entry]:
+    """The entries of thirty pages, and of their edits."""
+    edits = ((seed, change) for seed in range(1, 31) for change in CHANGES)
+    return [entry(at, prepared(seed, change)) for at, (seed, change) in enumerate(edits, 1)]
 
 
 def stored(entries: list[Entry]) -> MemoryStore:
@@ -35,22 +38,22 @@ def jaccard(one: Entry, other: Entry) -> float:
     return Similarity(Evidence(one.evidence), Evidence(other.evidence)).jaccard
 
 
-def test_pages_with_much_in_common_are_found_in_order() -> None:
+def test_pages_with_much_in_common_are_found_in_order(entries: list[Entry]) -> None:
     """It is the best of all others by estimated similarity, without the page itself."""
-    everything = held(ENTRIES)
-    for page in ENTRIES[::9]:
-        others = sorted((at for at in ENTRIES if at.sequence != page.sequence), key=lambda at: -jaccard(at, page))
+    everything = held(entries)
+    for page in entries[::9]:
+        others = sorted((at for at in entries if at.sequence != page.sequence), key=lambda at: -jaccard(at, page))
         expected = [round(jaccard(at, page), 4) for at in others[:4] if jaccard(at, page) > 0.2]
         found = nearest(everything, page, 4, HostText())
         assert [round(jaccard(at, page), 4) for at in found][: len(expected)] == expected
         assert page.sequence not in {at.sequence for at in found}
 
 
-def test_removed_pages_are_not_found() -> None:
+def test_removed_pages_are_not_found(entries: list[Entry]) -> None:
     """Their rows are still there; an empty view has no nearest page."""
-    store, page = stored(ENTRIES[:20]), ENTRIES[0]
+    store, page = stored(entries[:20]), entries[0]
     before = nearest(store.held(), page, 3, HostText())
-    store.remove(np.array([entry_.sequence - ENTRIES[0].sequence for entry_ in before]))
+    store.remove(np.array([entry_.sequence - entries[0].sequence for entry_ in before]))
     after = nearest(store.held(), page, 3, HostText())
     assert not {at.sequence for at in before} & {at.sequence for at in after}
     assert len(after) == 3
@@ -72,23 +75,23 @@ def test_host_text_brings_no_page_nearer() -> None:
     assert nearest(everything, page, 1, host_text) == [half]
 
 
-def test_a_view_knows_its_live_entries() -> None:
+def test_a_view_knows_its_live_entries(entries: list[Entry]) -> None:
     """Entries are known by sequence; a removed one is not live."""
-    store = stored(ENTRIES[:5])
+    store = stored(entries[:5])
     store.remove(np.array([2]))
-    assert [store.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
+    assert [store.held().has(at.sequence) for at in entries[:6]] == [True, True, False, True, True, False]
 
 
-def test_equal_bits_are_counted_for_every_page() -> None:
+def test_equal_bits_are_counted_for_every_page(entries: list[Entry]) -> None:
     """A page without evidence has none."""
-    packed = [entry_.evidence for entry_ in ENTRIES] + [b"", b"junk"]
+    packed = [entry_.evidence for entry_ in entries] + [b"", b"junk"]
     sizes = np.array([len(piece) for piece in packed])
     starts = np.cumsum(sizes) - sizes
-    for page in ENTRIES[::40]:
+    for page in entries[::40]:
         ours = Evidence(page.evidence).sketch[:32]
         found = equal_sketch_bits(
             np.frombuffer(b"".join(packed), np.uint8), starts, sizes, np.frombuffer(ours, np.uint8)
         )
-        theirs = [Evidence(entry_.evidence).sketch[:32] for entry_ in ENTRIES]
+        theirs = [Evidence(entry_.evidence).sketch[:32] for entry_ in entries]
         differing = [(int.from_bytes(ours) ^ int.from_bytes(bits)).bit_count() for bits in theirs]
         assert found.tolist() == [*(256 - bits for bits in differing), 0, 0]

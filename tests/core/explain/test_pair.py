@@ -6,7 +6,7 @@ from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.matching import SAME_TEXT
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.explain.pair import explain_pair
-from dedup_service.core.index import CellRows
+from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import CHANNEL_RULES, PROFILES, rule_for

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dedup_service.core.features import vocabulary
 from dedup_service.core.features.plain_weights import UNCOUNTED, plain_simhash, plain_simhashes
 from dedup_service.core.features.vocabulary import FEATURE, MARKED, MARKER, PHRASE, SENTENCE_END, Facts, Vocabulary
-from dedup_service.core.text.segmentation import PageSegments, Segments
+from dedup_service.core.text.segmentation.segments import PageSegments, Segments
 
 WORDS = st.text(alphabet="ab中文𠮷", min_size=1, max_size=3) | st.sampled_from(["。", "bb", "bbb"])
 SEGMENTS = st.lists(WORDS, max_size=40)

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.groups import CanonicalPolicy, GroupMember, Removal, canonical_policy, policy_of_log
-from dedup_service.core.groups.canonical import host_of, is_on_host
+from dedup_service.core.groups.canonical import CanonicalPolicy, canonical_policy, host_of, is_on_host, policy_of_log
+from dedup_service.core.groups.member import GroupMember, Removal
 from dedup_service.core.verdict import VerdictKind
 
 

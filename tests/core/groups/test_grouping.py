@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from dedup_service.core.groups import GroupMember, PageGroup, Removal, canonical_policy, group_of, grouped
+from dedup_service.core.groups.canonical import canonical_policy
+from dedup_service.core.groups.grouping import PageGroup, group_of, grouped
+from dedup_service.core.groups.member import GroupMember, Removal
 from dedup_service.core.verdict import Verdict, VerdictKind, visit_by_claim_reason
 from tests.core.groups.test_canonical import member
 

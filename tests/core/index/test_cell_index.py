@@ -12,8 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.keys import PARTS
-from dedup_service.core.index import CellRows
-from dedup_service.core.index.cell_index import SIEVE_BYTES, path_size
+from dedup_service.core.index.cell_index import SIEVE_BYTES, CellRows, path_size
 from dedup_service.core.index.cell_table import EMPTY_PART
 from tests.oracle.plain_cells import PlainCells, keys_of
 

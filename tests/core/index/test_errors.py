@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
-from dedup_service.core.index import BlockIndex
+from dedup_service.core.index.block_index import BlockIndex
 
 
 @pytest.mark.parametrize("radius", [-1, 8, 64])

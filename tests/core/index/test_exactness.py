@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.index import BlockIndex, Layout
+from dedup_service.core.index.block_index import BlockIndex, Layout
 from tests.core.index.streams import agree, fingerprints, hot, one_half, uniform
 from tests.oracle.index import BruteForceIndex
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.index import BlockIndex, Layout
+from dedup_service.core.index.block_index import BlockIndex, Layout
 from tests.core.index.streams import pairs_of
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dedup_service.core.index import BlockIndex, Layout, WorkCounters
+from dedup_service.core.index.block_index import BlockIndex, Layout
+from dedup_service.core.index.probe_result import WorkCounters
 from tests.core.index.streams import hot, one_half, uniform
 
 

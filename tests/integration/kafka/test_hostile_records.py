@@ -11,7 +11,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,23 +71,15 @@ def page(url: str, size: int) -> bytes:
     return head + b'"' + repeated(size - len(head) - len(tail) - 2) + b'"' + tail
 
 
-LARGE_HEADER = Hostile("gzip", b"k", b"x", [("zeros", bytes(2 * MEBIBYTE)), ("trace", b"1")])
-LARGE_PAGE = Hostile(
-    "zstd",
-    b"https://a.example/large",
-    page("https://a.example/large", 14 * MEBIBYTE),
-    [("ce_id", b"7"), ("more", repeated(3 * MEBIBYTE))],
-)
-LARGE_VALUE = Hostile("gzip", b"k", bytes(16 * MEBIBYTE), [("trace", b"1")])
-LARGE_KEY = Hostile("gzip", bytes(2 * MEBIBYTE), b'{"url": "https://a.example/key", "text": "t"}')
-MANY_HEADERS = Hostile("lz4", b"k", b"{}", [(f"h{number}", b"") for number in range(100_000)])
-NULLS = Hostile("gzip", None, None, [("a", b""), ("a", b"1"), ("a", b""), ("", b"")])
-LARGEST = Hostile(
-    "zstd",
-    repeated(MAX_KEY_BYTES),
-    page("https://a.example/largest", MAX_VALUE_BYTES),
-    [("a", repeated(MAX_HEADERS_BYTES - 2)), ("b", b"")],
-)
+def large_header() -> Hostile:
+    """Return a record with a header of 2 MiB."""
+    return Hostile("gzip", b"k", b"x", [("zeros", bytes(2 * MEBIBYTE)), ("trace", b"1")])
+
+
+def large_page() -> Hostile:
+    """Return a page of 14 MiB with a header of 3 MiB."""
+    headers = [("ce_id", b"7"), ("more", repeated(3 * MEBIBYTE))]
+    return Hostile("zstd", b"https://a.example/large", page("https://a.example/large", 14 * MEBIBYTE), headers)
 
 
 def publish(broker: Broker, topics: Topics, hostile: Sequence[Hostile]) -> None:
@@ -130,11 +122,12 @@ def verdict_urls(found: dict[str, list[ConsumerRecord]], topics: Topics) -> list
     return [read_verdict(record.value)[0].url for record in found[topics.verdicts]]
 
 
-@pytest.mark.parametrize("hostile", [LARGE_HEADER, LARGE_PAGE], ids=["large-header", "large-page"])
+@pytest.mark.parametrize("make", [large_header, large_page])
 def test_one_record_too_large_to_be_written_stops_nobody(
-    broker: Broker, topics: Topics, tmp_path: Path, hostile: Hostile
+    broker: Broker, topics: Topics, tmp_path: Path, make: Callable[[], Hostile]
 ) -> None:
     """It becomes a dead letter with place, reason and the headers that fit; each page behind it gets a verdict."""
+    hostile = make()
     publish(broker, topics, [hostile])
     found = served(broker, topics, tmp_path / "state", 1 + PAGES_BEHIND)
     assert sorted(verdict_urls(found, topics)) == [f"https://a.example/{number}" for number in range(PAGES_BEHIND)]
@@ -152,16 +145,21 @@ def test_one_record_too_large_to_be_written_stops_nobody(
 
 def test_whatever_is_published_gets_an_answer(broker: Broker, topics: Topics, tmp_path: Path) -> None:
     """Oversized values and keys, 100,000 headers and nulls are dead letters that say what was cut."""
-    hostile = [LARGE_VALUE, LARGE_KEY, MANY_HEADERS, NULLS]
+    hostile = [
+        Hostile("gzip", b"k", bytes(16 * MEBIBYTE), [("trace", b"1")]),
+        Hostile("gzip", bytes(2 * MEBIBYTE), b'{"url": "https://a.example/key", "text": "t"}'),
+        Hostile("lz4", b"k", b"{}", [(f"h{number}", b"") for number in range(100_000)]),
+        Hostile("gzip", None, None, [("a", b""), ("a", b"1"), ("a", b""), ("", b"")]),
+    ]
     publish(broker, topics, hostile)
     found = served(broker, topics, tmp_path / "state", len(hostile) + PAGES_BEHIND)
     assert len(found[topics.verdicts]) == PAGES_BEHIND
     value, key, many, nulls = found[topics.dlq]
     assert (value.value, value.key, dict(value.headers)["trace"]) == (bytes(CUT_BYTES), b"k", b"1")
     assert dict(value.headers)["twinsieve.cut_from_bytes"] == b"%d" % (16 * MEBIBYTE)
-    assert (key.key, key.value) == (bytes(CUT_KEY_BYTES), LARGE_KEY.value)
+    assert (key.key, key.value) == (bytes(CUT_KEY_BYTES), hostile[1].value)
     assert dict(key.headers)["twinsieve.cut_key_from_bytes"] == b"%d" % (2 * MEBIBYTE)
-    assert many.value == MANY_HEADERS.value
+    assert many.value == hostile[2].value
     assert b"it has 100,000 headers" in dict(many.headers)["twinsieve.error"]
     assert (nulls.key, nulls.value) == (None, b"")
     assert nulls.headers[:4] == [("a", b""), ("a", b"1"), ("a", b""), ("", b"")]
@@ -199,11 +197,13 @@ def test_a_poll_is_bounded_in_bytes(broker: Broker, topics: Topics) -> None:
 
 def test_the_largest_record_that_is_accepted_is_passed_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
     """Value, key and headers at their limits, of bytes that do not compress, are in `pages.unique` unchanged."""
-    publish(broker, topics, [LARGEST])
+    headers = [("a", repeated(MAX_HEADERS_BYTES - 2)), ("b", b"")]
+    largest = Hostile("zstd", repeated(MAX_KEY_BYTES), page("https://a.example/largest", MAX_VALUE_BYTES), headers)
+    publish(broker, topics, [largest])
     found = served(broker, topics, tmp_path / "state", 1 + PAGES_BEHIND)
-    (passed,) = [record for record in found[topics.unique] if record.key == LARGEST.key]
-    assert passed.value == LARGEST.value
-    assert passed.headers[:2] == [LARGEST.headers[0], ("b", b"")]
+    (passed,) = [record for record in found[topics.unique] if record.key == largest.key]
+    assert passed.value == largest.value
+    assert passed.headers[:2] == [largest.headers[0], ("b", b"")]
     assert found[topics.dlq] == []
     assert len(found[topics.verdicts]) == 1 + PAGES_BEHIND
 

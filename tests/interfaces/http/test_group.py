@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from starlette.applications import Starlette
 
-from dedup_service.core.groups import canonical_policy
+from dedup_service.core.groups.canonical import canonical_policy
 from dedup_service.interfaces.http.explain_routes import ExplainBackend
 from dedup_service.interfaces.http.group_routes import MAX_SHOWN, NO_GROUPS, group_routes
 from dedup_service.interfaces.http.server import Address, HttpServer

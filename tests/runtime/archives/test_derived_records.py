@@ -8,7 +8,9 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
-from dedup_service.runtime.archives import KeptPayloads, Original, metadata_record, read_visit, revisit_record
+from dedup_service.runtime.archives.derived_records import metadata_record, revisit_record
+from dedup_service.runtime.archives.kept_payloads import KeptPayloads, Original
+from dedup_service.runtime.archives.visit import read_visit
 from tests.interfaces.cli.test_revisits import FIRST, PAGE, Capture
 
 CHUNKED = Capture("https://b.example/", PAGE, 2, chunked=True)

@@ -8,7 +8,7 @@ import pytest
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
-from dedup_service.runtime.explain import Explainer
+from dedup_service.runtime.explain.explainer import Explainer
 from dedup_service.runtime.explain.journal_pages import JournalPages, live_pages, state_pages
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from tests.interfaces.cli.running import article

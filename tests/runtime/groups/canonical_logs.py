@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.groups import CanonicalPolicy, grouped, policy_of_log
+from dedup_service.core.groups.canonical import CanonicalPolicy, policy_of_log
+from dedup_service.core.groups.grouping import grouped
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,

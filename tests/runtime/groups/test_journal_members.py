@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.groups import GroupMember, PageGroup, Removal, canonical_policy, grouped
+from dedup_service.core.groups.canonical import canonical_policy
+from dedup_service.core.groups.grouping import PageGroup, grouped
+from dedup_service.core.groups.member import GroupMember, Removal
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
 from dedup_service.core.rules.keep import Keep

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dedup_service.core.decision.replica import Replica
-from dedup_service.core.groups import GroupMember, Removal
+from dedup_service.core.groups.member import GroupMember, Removal
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,

@@ -3,7 +3,7 @@
 import pytest
 
 from dedup_service.core.extraction import Extraction, extract
-from dedup_service.runtime.readers import Extract
+from dedup_service.runtime.readers.record import Extract
 
 
 @pytest.fixture

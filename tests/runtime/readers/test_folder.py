@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import RecordError
-from dedup_service.runtime.readers import Extract, Mark, folder
+from dedup_service.runtime.readers import folder
 from dedup_service.runtime.readers.folder import read_folder
+from dedup_service.runtime.readers.record import Extract, Mark
 
 HTML = "<html><body><article><p>{}</p></article></body></html>"
 STORY = "The council opened the new bridge over the river on Monday morning after two years of work. " * 3

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import RecordError
-from dedup_service.runtime.readers import Extract, NamedRecord, Record, open_source, open_sources
-from dedup_service.runtime.readers.record import BrokenInput
+from dedup_service.runtime.readers.open import open_source
+from dedup_service.runtime.readers.record import BrokenInput, Extract, NamedRecord, Record
+from dedup_service.runtime.readers.several import open_sources
 from tests.runtime.readers.samples import KINDS, PAGES, write_sample
 
 

@@ -8,9 +8,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.runtime.readers import Record, open_source
+from dedup_service.runtime.readers.open import open_source
 from dedup_service.runtime.readers.packed import created, unpacked
-from dedup_service.runtime.readers.record import BrokenInput
+from dedup_service.runtime.readers.record import BrokenInput, Record
 
 
 def lines_of(path: Path) -> list[Record]:

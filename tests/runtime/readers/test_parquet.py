@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers import Extract, InputOptions, Record, open_source
 from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.jsonlines import JsonLine
+from dedup_service.runtime.readers.open import InputOptions, open_source
 from dedup_service.runtime.readers.parquet import ParquetRow, read_parquet
-from dedup_service.runtime.readers.record import BrokenInput
+from dedup_service.runtime.readers.record import BrokenInput, Extract, Record
 
 
 def rows(path: Path, columns: str | None = None) -> list[Record]:

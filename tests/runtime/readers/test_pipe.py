@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from dedup_service.runtime.readers import InputOptions, open_source
+from dedup_service.runtime.readers.open import InputOptions, open_source
 from dedup_service.runtime.readers.pipe import until_readable
 from dedup_service.runtime.readers.record import Mark
 from dedup_service.runtime.readers.several import open_sources

@@ -8,9 +8,9 @@ from fsspec import filesystem
 
 from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.runtime.addresses import AddressUnreachableError
-from dedup_service.runtime.readers import Record, open_source, open_sources
-from dedup_service.runtime.readers.record import NamedRecord
-from dedup_service.runtime.readers.several import expanded
+from dedup_service.runtime.readers.open import open_source
+from dedup_service.runtime.readers.record import NamedRecord, Record
+from dedup_service.runtime.readers.several import expanded, open_sources
 from tests.runtime.readers.samples import KINDS, write_sample
 from tests.s3_server import put
 

@@ -13,8 +13,7 @@ import zstandard
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
-from dedup_service.runtime.readers import Extract
-from dedup_service.runtime.readers.record import BrokenInput
+from dedup_service.runtime.readers.record import BrokenInput, Extract
 from dedup_service.runtime.readers.warc import read_warc
 
 STORY = "The council opened the new bridge over the river on Monday morning after two years of work. "

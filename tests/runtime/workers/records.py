@@ -5,8 +5,8 @@ import os
 from dataclasses import dataclass
 
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers import Extract
 from dedup_service.runtime.readers.jsonlines import JsonLine
+from dedup_service.runtime.readers.record import Extract
 
 PARENT = os.getpid()
 

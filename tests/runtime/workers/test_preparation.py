@@ -15,8 +15,8 @@ import pytest
 
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.runtime.kafka.service import ServiceSettings
-from dedup_service.runtime.readers import Extract, Record
 from dedup_service.runtime.readers.jsonlines import SMALL_BYTES, JsonLine
+from dedup_service.runtime.readers.record import Extract, Record
 from dedup_service.runtime.readers.warc import WarcRecord
 from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.html_workers import HtmlWorkers

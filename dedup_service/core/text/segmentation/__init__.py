@@ -8,25 +8,6 @@ boundaries for everything else. Which segmenters are in use, and their versions,
 from importlib import import_module
 from importlib.metadata import version
 
-from dedup_service.core.text.segmentation.by_script import ScriptSegmenter
-from dedup_service.core.text.segmentation.chinese import ChineseSegmenter, parse_user_words
-from dedup_service.core.text.segmentation.segmenter import Segmenter
-from dedup_service.core.text.segmentation.segments import NO_SEGMENTS, PageSegments, Segments
-from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
-
-__all__ = [
-    "NO_SEGMENTS",
-    "ChineseSegmenter",
-    "IcuSegmenter",
-    "PageSegments",
-    "ScriptSegmenter",
-    "Segmenter",
-    "Segments",
-    "UnicodeSegmenter",
-    "parse_user_words",
-    "segmenter_version",
-]
-
 
 def segmenter_version(name: str) -> str:
     """Return `name` with its installed version, which is part of the space: dictionaries differ."""

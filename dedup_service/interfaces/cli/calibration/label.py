@@ -32,7 +32,7 @@ from dedup_service.interfaces.cli.support.options import (
 from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.labels import Label, LabelFile
-from dedup_service.runtime.readers import open_source
+from dedup_service.runtime.readers.open import open_source
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
 from dedup_service.runtime.workers.preparation import BadRecord
 

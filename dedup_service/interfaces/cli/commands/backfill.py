@@ -30,11 +30,11 @@ from dedup_service.interfaces.cli.support.outputs import BadRecords, check_disti
 from dedup_service.interfaces.cli.support.page_stream import PreparedBatch, prepared_batches
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
-from dedup_service.runtime.readers import InputOptions, Mark, NamedRecord, Record, open_sources
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonLine, json_of
-from dedup_service.runtime.readers.record import BrokenInput
-from dedup_service.runtime.readers.several import expanded
+from dedup_service.runtime.readers.open import InputOptions
+from dedup_service.runtime.readers.record import BrokenInput, Mark, NamedRecord, Record
+from dedup_service.runtime.readers.several import expanded, open_sources
 from dedup_service.runtime.resources import build_fingerprinter
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.labels import Label
 
 if TYPE_CHECKING:
-    from dedup_service.runtime.explain import KnownPage, PageSource
+    from dedup_service.runtime.explain.page_source import KnownPage, PageSource
 
 KIND = "correction"
 """`kind` of an exported pair."""
@@ -80,9 +80,9 @@ def correct_command(url: str, duplicate_of: str | None, not_duplicate_of: str | 
 
 def _correct_in_state(folder: str, record: CorrectionRecord, by: str | None) -> int:
     from dedup_service.runtime.embedded.administration import embedded_state
-    from dedup_service.runtime.explain import UnknownPageError
     from dedup_service.runtime.explain.correcting import CorrectionRequest, record_of
     from dedup_service.runtime.explain.journal_pages import JournalPages
+    from dedup_service.runtime.explain.page_source import UnknownPageError
 
     request = CorrectionRequest(
         url=record.url, original=record.original, duplicate=record.duplicate, reason=record.reason

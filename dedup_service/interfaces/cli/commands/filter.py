@@ -47,9 +47,10 @@ from dedup_service.interfaces.cli.support.tables import VerdictTable
 from dedup_service.runtime.addresses import is_address, on_this_machine
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
-from dedup_service.runtime.readers import InputOptions, InputSource, Record, open_sources
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
-from dedup_service.runtime.readers.several import expanded
+from dedup_service.runtime.readers.open import InputOptions, InputSource
+from dedup_service.runtime.readers.record import Record
+from dedup_service.runtime.readers.several import expanded, open_sources
 from dedup_service.runtime.verdict_json import verdict_line
 
 _DAY_MS = 86_400_000

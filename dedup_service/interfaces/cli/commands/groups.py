@@ -5,8 +5,8 @@ from typing import Any
 import click
 import msgspec
 
-from dedup_service.core.groups import CanonicalPolicy, grouped, policy_of_log
-from dedup_service.core.groups.canonical import host_of
+from dedup_service.core.groups.canonical import CanonicalPolicy, host_of, policy_of_log
+from dedup_service.core.groups.grouping import grouped
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.group_outputs import open_groups
 from dedup_service.interfaces.cli.support.options import (

@@ -31,7 +31,8 @@ from dedup_service.interfaces.cli.support.options import (
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
-from dedup_service.runtime.readers import InputOptions, Record, open_source
+from dedup_service.runtime.readers.open import InputOptions, open_source
+from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.resources import build_fingerprinter
 
 

@@ -13,12 +13,12 @@ from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import SERVED_BASES, SPACE, TARGET, space_from, with_options
 from dedup_service.interfaces.cli.support.page_sources import page_source
-from dedup_service.runtime.readers import open_source
+from dedup_service.runtime.readers.open import open_source
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import BadRecord, Preparer
 
 if TYPE_CHECKING:
-    from dedup_service.runtime.explain import KnownPage
+    from dedup_service.runtime.explain.page_source import KnownPage
 
 
 @click.command("why", epilog=EPILOG)
@@ -49,7 +49,8 @@ def why_command(url: str, **options: Any) -> int:
     retained there, and those of its bases (--base) from the bases. A state folder has texts within its budget. Give
     expired texts with --page.
     """
-    from dedup_service.runtime.explain import Explainer, UnknownPageError
+    from dedup_service.runtime.explain.explainer import Explainer
+    from dedup_service.runtime.explain.page_source import UnknownPageError
 
     space = space_from(options)
     fingerprinter = partial(build_fingerprinter, space)

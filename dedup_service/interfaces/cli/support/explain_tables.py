@@ -12,7 +12,8 @@ from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.side_by_side import show_pair
 from dedup_service.interfaces.explain_json import explanation_to_dict
 from dedup_service.interfaces.terminal_safe import terminal_safe
-from dedup_service.runtime.explain import Explanation, KnownPage
+from dedup_service.runtime.explain.explainer import Explanation
+from dedup_service.runtime.explain.page_source import KnownPage
 
 DECIDED_BY = {
     "text": "the same text",

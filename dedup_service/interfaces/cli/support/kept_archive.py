@@ -18,17 +18,11 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
-from dedup_service.runtime.archives import (
-    KeptPayloads,
-    Visit,
-    check_indexer,
-    metadata_record,
-    packed_record,
-    read_visit,
-    revisit_record,
-    write_index,
-)
-from dedup_service.runtime.readers import InputKind
+from dedup_service.runtime.archives.cdxj import check_indexer, write_index
+from dedup_service.runtime.archives.derived_records import metadata_record, packed_record, revisit_record
+from dedup_service.runtime.archives.kept_payloads import KeptPayloads
+from dedup_service.runtime.archives.visit import Visit, read_visit
+from dedup_service.runtime.readers.open import InputKind
 
 ENDING = ".warc.gz"
 

@@ -19,9 +19,10 @@ from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.interfaces.cli.support.tables import KeptRows, PageTable
 from dedup_service.runtime.addresses import is_address
-from dedup_service.runtime.readers import InputKind, Record
 from dedup_service.runtime.readers.folder import open_regular
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, json_of
+from dedup_service.runtime.readers.open import InputKind
+from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.readers.remote import name_of, opened
 from dedup_service.runtime.readers.several import folders_by_name
 from dedup_service.runtime.readers.warc import GZIP, SEPARATOR

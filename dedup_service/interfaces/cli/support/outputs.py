@@ -23,7 +23,7 @@ import zstandard
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.runtime.addresses import is_address
-from dedup_service.runtime.readers import NamedRecord, Record
+from dedup_service.runtime.readers.record import NamedRecord, Record
 from dedup_service.runtime.readers.several import pattern_of
 
 MAX_MESSAGES = 100

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dedup_service.interfaces.cli.support.options import bases_from, connection_from, state_folder, topics_from
 
 if TYPE_CHECKING:
-    from dedup_service.runtime.explain import PageSource
+    from dedup_service.runtime.explain.page_source import PageSource
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.progress import progress
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import BatchEvent, Observers
-from dedup_service.runtime.readers import InputOptions, Record, open_source
+from dedup_service.runtime.readers.open import InputOptions, open_source
+from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
 BATCH_RECORDS = 512

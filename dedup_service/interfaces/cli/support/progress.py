@@ -12,7 +12,7 @@ from typing import Self
 
 from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.events import Observer, RestoreEvent
-from dedup_service.runtime.readers import InputSource
+from dedup_service.runtime.readers.open import InputSource
 
 Advance = Callable[[int], None]
 """Adds a batch of pages to an input's progress."""

@@ -25,8 +25,8 @@ from dedup_service.core.errors import TwinsieveError
 from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE
 from dedup_service.runtime.embedded.state_info import has_mark, journal_mark
-from dedup_service.runtime.readers import Mark, NamedRecord, Record
 from dedup_service.runtime.readers.open import found_at
+from dedup_service.runtime.readers.record import Mark, NamedRecord, Record
 
 NOTE_FILE = "progress.json"
 EVERY_S = 1.0

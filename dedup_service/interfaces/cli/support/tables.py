@@ -14,9 +14,9 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.support.outputs import OutputError
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.runtime.addresses import AddressUnreachableError
-from dedup_service.runtime.readers import NamedRecord, Record
 from dedup_service.runtime.readers.jsonlines import values_of
 from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, require_pyarrow, shape_of
+from dedup_service.runtime.readers.record import NamedRecord, Record
 from dedup_service.runtime.verdict_json import verdict_dict
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.core.groups import policy_of_log
+from dedup_service.core.groups.canonical import policy_of_log
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LayoutRecord,

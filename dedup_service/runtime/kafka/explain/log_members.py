@@ -7,7 +7,7 @@ expires, nor a running service. It costs what `twinsieve replay` does, and the m
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 
-from dedup_service.core.groups import is_known_policy
+from dedup_service.core.groups.canonical import is_known_policy
 from dedup_service.core.log_records import PolicyRecord
 from dedup_service.runtime.groups.log_groups import LogGroups
 from dedup_service.runtime.groups.spool import GroupSpool, Progress

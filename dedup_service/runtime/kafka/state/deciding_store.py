@@ -13,7 +13,7 @@ The folder is a `StoredEntries`. The deciding thread only notes what a snapshot 
 thread makes it durable. A snapshot costs what changed since the one before, so one is due after a number of records.
 
 The log has everything, so a folder that cannot be used is emptied and filled again from the log: one that is damaged,
-whose log continued differently, or that an earlier version wrote. It is emptied only once the log gives its first
+or whose log continued differently. It is emptied only once the log gives its first
 policy, so a log that cannot be read deletes nothing. A service that finds damage while it runs condemns the folder and
 ends; its next start builds it again.
 
@@ -114,7 +114,7 @@ class FirstPages(Protocol):
 class StoredSnapshot:
     """What a snapshot has beside the settled entries.
 
-    log: identity of its log; tail: of its last record. sizes: None in a snapshot of an earlier version.
+    log: identity of its log; tail: of its last record.
     """
 
     log: str
@@ -132,14 +132,12 @@ def tail_of(value: bytes | None) -> str:
 class DecidingStore:
     """The kept pages in `folder`. every: minimum number of records between two snapshots.
 
-    superseded: a file of earlier versions, which is removed once there is a snapshot. The deciding thread alone calls
-    this; `close` may come from another one.
+    The deciding thread alone calls this; `close` may come from another one.
     """
 
-    def __init__(self, folder: Path, every: int = SNAPSHOT_EVERY, *, superseded: Path) -> None:
+    def __init__(self, folder: Path, every: int = SNAPSHOT_EVERY) -> None:
         self.folder = folder
         self._every = every
-        self._superseded = superseded
         self._bases: FirstPages | None = None
         self._stored: StoredSnapshot | None = None
         self._entries: StoredEntries | None = None
@@ -158,11 +156,6 @@ class DecidingStore:
             return self._read()
         elif self.folder.is_dir() and any(path.suffix != ".tmp" for path in self.folder.iterdir()):
             self.ignore(f"it has no {MANIFEST}")
-        elif self._superseded.exists():
-            _LOG.warning(
-                "snapshot %s is of an earlier version: the state is built again from the log, which takes longer",
-                self._superseded,
-            )
         return None
 
     def _read(self) -> StoredSnapshot | None:
@@ -313,8 +306,6 @@ class DecidingStore:
     def _finish(self, pending: PendingCommit) -> None:
         try:
             pending.finish()
-            with translated_os_errors(self._superseded):
-                self._superseded.unlink(missing_ok=True)
             return_freed_memory()
         except StoreFullError as error:
             self._fail(error)

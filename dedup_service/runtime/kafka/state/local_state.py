@@ -42,7 +42,7 @@ class LocalState:
         self.folder = folder
         self.instance = instance
         self.names = PageNameStore(folder / NAMES_FILE)
-        self.pages = DecidingStore(folder / pages, snapshot_every, superseded=folder / "snapshot")
+        self.pages = DecidingStore(folder / pages, snapshot_every)
         self._expired_up_to = -1
         self._lock = lock
 

@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 from dedup_service.core.text.normalise import code_points
-from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegmenter
-from dedup_service.core.text.segmentation.by_script import scripts_of
+from dedup_service.core.text.segmentation.by_script import ScriptSegmenter, scripts_of
+from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 
 

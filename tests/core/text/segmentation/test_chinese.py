@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dedup_service.core.text.normalise import fold
 from dedup_service.core.text.page_text import PageText, PageTexts
-from dedup_service.core.text.segmentation import ChineseSegmenter, parse_user_words
-from dedup_service.core.text.segmentation.chinese import USER_FREQUENCY
+from dedup_service.core.text.segmentation.chinese import USER_FREQUENCY, ChineseSegmenter, parse_user_words
 from dedup_service.runtime.jieba_dictionary import chinese_segmenter
 
 CHINESE = "记者昨日从市交通局获悉，跨江大桥将于下月通车，届时两岸车程缩短一半。"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.text.normalise import fold
-from dedup_service.core.text.segmentation import IcuSegmenter, UnicodeSegmenter
+from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
 
 pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
 

@@ -1,6 +1,6 @@
 """Tests for words of scripts with spaces, and for pairs of characters in the others."""
 
-from dedup_service.core.text.segmentation import UnicodeSegmenter
+from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
 
 
 def test_words_end_at_unicode_boundaries() -> None:

@@ -8,7 +8,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.segmentation import UnicodeSegmenter
+from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
 from dedup_service.core.text.segmentation.word_boundaries import MAX_FLAG_LETTERS, UNSPACED, kinds_of_code_points
 
 BOUNDARY = regex.compile(r"(?w)\b")

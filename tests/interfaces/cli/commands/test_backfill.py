@@ -17,7 +17,8 @@ from dedup_service.runtime.kafka.backfill.backfill import (
 from dedup_service.runtime.kafka.backfill.progress import digest_of
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.readers import Mark, Record, open_sources
+from dedup_service.runtime.readers.record import Mark, Record
+from dedup_service.runtime.readers.several import open_sources
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 

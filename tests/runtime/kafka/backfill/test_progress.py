@@ -12,7 +12,7 @@ from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.readers import Mark
+from dedup_service.runtime.readers.record import Mark
 
 NOWHERE = Connection("nowhere:1")
 RUN = BackfillRun("backfill:a:1f", "none", "r1")

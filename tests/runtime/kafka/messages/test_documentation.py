@@ -11,7 +11,7 @@ import pytest
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.extraction import Extraction
-from dedup_service.core.groups import GroupMember
+from dedup_service.core.groups.member import GroupMember
 from dedup_service.core.log_records import (
     BackfillRecord,
     CorrectionRecord,
