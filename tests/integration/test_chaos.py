@@ -19,7 +19,7 @@ from tests.hangs import HANG_S
     "rounds",
     [
         pytest.param(("--short",), id="short"),
-        pytest.param(("--short", "--shards", "2"), id="short, with shards"),
+        pytest.param(("--short", "--shards", "2"), id="short, with shards", marks=pytest.mark.long),
         pytest.param(("--rounds", "3", "--seed", "long"), id="three rounds", marks=pytest.mark.long),
         pytest.param(
             ("--rounds", "3", "--seed", "long", "--shards", "4", "--pages", "1200"),

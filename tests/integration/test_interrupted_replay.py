@@ -119,7 +119,7 @@ def service(broker: Broker, topics: Topics, state: Path, *steps: str) -> Service
     ("share", "number", "code"),
     [
         pytest.param(0.0, signal.SIGKILL, -9, marks=pytest.mark.long),
-        (0.5, signal.SIGKILL, -9),
+        pytest.param(0.5, signal.SIGKILL, -9, marks=pytest.mark.long),
         pytest.param(0.9, signal.SIGKILL, -9, marks=pytest.mark.long),
         (0.3, signal.SIGTERM, 143),
     ],

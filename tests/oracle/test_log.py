@@ -160,6 +160,7 @@ def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRe
     assert answers(log) == replica_answers(log)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("jaccard", "keep"), [(0.3, KEEP_ALL), (0.7, Keep(max_pages=60)), (0.7, Keep(max_age_minutes=20))]
@@ -188,6 +189,7 @@ def test_oracle_and_replica_agree_on_long_logs(layout: IndexLayout, jaccard: flo
     assert min(kinds["unique"], kinds["duplicate"], kinds["updated"]) > 20
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.integers(300, 900), st.booleans()), min_size=4, max_size=6), st.integers(0, 60))
 @settings(max_examples=5, deadline=None)
 def test_oracle_and_replica_agree_on_surges(runs: list[tuple[int, bool]], percent: int) -> None:
@@ -205,6 +207,7 @@ def test_oracle_and_replica_agree_on_surges(runs: list[tuple[int, bool]], percen
     assert answers(log) == replica_answers(log)
 
 
+@pytest.mark.long
 def test_oracle_and_replica_agree_on_crowds() -> None:
     """Another text, another host, another address of equal pages: the same copy is the first suspicious one."""
     guards = Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=1)

@@ -32,7 +32,13 @@ CASES = {
 }
 """Name → rule, layout, pages of the crawl, and pages of a message, at most those of the window."""
 
-PAIRS = [(case, way) for case in CASES for way in WAYS if SHARDS.get(way, 1) <= CASES[case][1].slots]
+LONG = ("window of one", "long window")
+PAIRS = [
+    pytest.param(case, way, marks=[pytest.mark.long] * (case in LONG))
+    for case in CASES
+    for way in WAYS
+    if SHARDS.get(way, 1) <= CASES[case][1].slots
+]
 
 
 @cache

@@ -80,6 +80,7 @@ def test_a_commit_outlives_the_broker(
     assert whole(committed_values(connection, own_topics.fingerprints)) == {"before": 1, "during": 1, "after": 1}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("threads")
 def test_kills_at_any_moment_leave_whole_transactions(
     wounded: Cluster, connection: Connection, own_topics: Topics

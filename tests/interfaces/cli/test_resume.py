@@ -40,7 +40,7 @@ def written(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_random_places_it_completes_its_outputs(cli: Cli, inputs: list[Path], tmp_path: Path) -> None:
     """SIGKILL, SIGTERM and SIGINT in turn: outputs and counts are those of a run that was left alone."""
     (tmp_path / "whole").mkdir()

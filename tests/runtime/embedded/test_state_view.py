@@ -85,7 +85,7 @@ def test_a_view_of_a_state_at_work_is_of_one_moment(tmp_path: Path) -> None:
     thread.start()
     try:
         for start in itertools.count(6, 6):
-            if start > 600 and len(seen) > 3:
+            if start > 240 and len(seen) > 3:
                 break
             decide(state, range(start, start + 6))
             if start % 60 == 0:

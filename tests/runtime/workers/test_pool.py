@@ -214,13 +214,13 @@ def test_workers_killed_while_they_write() -> None:
     thread = threading.Thread(target=killer)
     thread.start()
     try:
-        futures = [pool.submit(range(start, start + 20)) for start in range(0, 1500, 20)]
+        futures = [pool.submit(range(start, start + 20)) for start in range(0, 900, 20)]
         answers = [answer for future in futures[:40] for answer in future.result(HANG_S)]
     finally:
         stop.set()
         thread.join()
     answers += [answer for future in futures[40:] for answer in future.result(HANG_S)]
-    assert answers == [grown(item) for item in range(1500)]
+    assert answers == [grown(item) for item in range(900)]
     assert pool.state().deaths
     pool.close()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.runtime.kafka.messages.log_head import read_head
-from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, DecidingStore
+from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, UNUSABLE, DecidingStore
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.state.mounted_bases import BASES_FOLDER, MountedBases, require_bases
 from dedup_service.runtime.kafka.state.page_names import temporary_page_names
@@ -72,7 +72,7 @@ def temporary_replica(
         space = space_id or first.policy.space_id
         bases = MountedBases.open(first.policy.bases, given, folder / BASES_FOLDER, space)
         stack.callback(bases.close)
-        store = DecidingStore(folder / PAGES_FOLDER)
+        store = DecidingStore(folder / PAGES_FOLDER, SNAPSHOT_EVERY)
         pages = stack.enter_context(closing(store))
         pages.begin(None, bases=bases)
         replica = Replica(bases.names(names), entries=pages.entries, bases=bases.begun)
