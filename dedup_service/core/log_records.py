@@ -88,8 +88,9 @@ def is_reported(topic: str) -> bool:
 class LogBase:
     """A base of a log: a state as it was when the log was begun (`core.decision.bases`).
 
-    name: as it was given. log: identity of its journal. commit: digest of the manifest of its kept pages. after: what
-    is added to its sequences; records: the last of them that counts. entries: kept pages that others are compared with.
+    name: as it was given. log: identity of its journal. after: what is added to its sequences;
+    records: the last of them that counts; commit: digest of that record. entries: kept pages that others are compared
+    with.
     """
 
     name: str
@@ -159,10 +160,10 @@ class ExpiredRecord:
 
 @dataclass(frozen=True, slots=True)
 class UnwrittenRecord:
-    """Pages of the log that were never passed on and never will be. Their entries are removed.
+    """Pages of the log that were never passed on and never will be, or pages that a base has retracted.
 
-    A store never had them, so the next copy must not be called a duplicate. sequences: of their records in the
-    log, earlier than this one. reason: why they were not passed on.
+    Their entries are removed: no store has them, so the next copy must not be called a duplicate. sequences: of their
+    records in the log, earlier than this one, or of pages of a base. reason: why they were not passed on.
     """
 
     sequences: tuple[int, ...]

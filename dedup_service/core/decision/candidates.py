@@ -391,7 +391,8 @@ class LocalCandidates(Candidates):
             self._unsettled[entry.sequence] = removal
             self._removals.append(removal)
             return
-        self._removals.append(removal)
+        if any(entry.keys) or not entry.keys:  # of zeros, as its base has erased it: the cells keep a dead row
+            self._removals.append(removal)
         self._gone[entry.row] = entry
         if self._probe is not None:
             self._probe.remove(entry.row)

@@ -477,11 +477,13 @@ class Replica:
         return Outcome(source, sequence, None, None, problem, action)
 
     def _remove_unwritten(self, record: UnwrittenRecord) -> None:
-        """Remove the entries of pages that were never passed on, those that are left of them."""
-        self.counts["unwritten"] += len(record.sequences)
+        """Remove the entries of pages that were never passed on, or retracted in a base, those that are left."""
         for sequence in record.sequences:
+            of_base = self.policy is not None and base_of(self.policy.bases, sequence) is not None
+            cause = "retraction" if of_base else "unwritten"
+            self.counts[cause] += 1
             if self._decider is not None and self._decider.holds(sequence):
-                self._removals.append(("unwritten", self._names.name(sequence)[1]))
+                self._removals.append((cause, self._names.name(sequence)[1]))
                 self._decider.retract(sequence)
 
     def _first_time(self, source: Source) -> bool:

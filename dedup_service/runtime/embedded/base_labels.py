@@ -15,8 +15,8 @@ BASES = "bases"
 class BaseLabel(msgspec.Struct, frozen=True):
     """A base. name: as it was given. folder: where its files are.
 
-    log: identity of its journal. commit: digest of the manifest of its kept pages. after: what is added to its
-    sequences; records: the last of them that counts.
+    log: identity of its journal. after: what is added to its sequences; records: the last of them that counts;
+    commit: digest of that record.
     """
 
     name: str

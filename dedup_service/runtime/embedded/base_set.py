@@ -30,7 +30,7 @@ from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal import Beginning, Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.untouched import open_untouched
-from dedup_service.runtime.store.linked_store import relink
+from dedup_service.runtime.store.linked_store import follow_sources, relink
 from dedup_service.runtime.store.manifest import StoreLabel
 
 _DOWNLOADED = "bases"
@@ -110,8 +110,15 @@ class BaseSet:
             if old.folder != label.folder:
                 with store_errors():
                     relink(pages, Path(old.folder) / pages.name, Path(label.folder) / pages.name)
+        with store_errors():
+            follow_sources(pages)
         if tuple(self._labels) != journal.log.bases:
             journal.rename_bases(self._labels)
+
+    def retracted(self) -> set[int]:
+        """Return the pages that bases have retracted by now; costs little if nothing was written there."""
+        pairs = zip(self._labels, self._bases, strict=True)
+        return {label.after + page for label, base in pairs for page in base.retracted}
 
     def begin(self, journal: Journal, pages: Path, rule: MatchRule, layout: IndexLayout) -> None:
         """Make the kept pages as they are before the first record of the journal, in `pages`."""
@@ -185,24 +192,26 @@ def _opened(folder: Path | None, name: str, label: BaseLabel | None, number: int
     if label is None:
         return base
     try:
-        _refuse_changed(folder, label, base)
+        return _as_it_was(folder, label, base)
     except BaseException:
         base.journal.close()
         raise
-    return base
 
 
-def _refuse_changed(folder: Path | None, label: BaseLabel, base: Base) -> None:
+def _as_it_was(folder: Path | None, label: BaseLabel, base: Base) -> Base:
     if base.journal.header.identity != label.log:
         raise ConfigurationError(
             f"the state {folder} was begun with the base {label.name}, {base.name} is another one: give that, or "
             "another --state"
         )
-    if base.commit != label.commit:
+    same = base.as_at(label.records, label.commit)
+    if same is None:
         raise StateError(
             f"the base {base.name} has changed since the state {folder} was begun with it: it was at record "
-            f"{label.records} and is at {base.records}. Give a copy of it as it was with --base, or begin a new state"
+            f"{label.records} and is at {base.records}. Give a copy of it as it was, or one that has only retracted "
+            "pages since, with --base, or begin a new state"
         )
+    return same
 
 
 def _refuse_twice(bases: Sequence[Base]) -> None:

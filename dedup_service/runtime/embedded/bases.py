@@ -5,9 +5,12 @@ gives: the new state begins as the first base was at its last commit, with its r
 window, what guards count and what is known of the hosts' own text. Its kept pages stay where they are
 (`store.linked_store`). Pages of further bases are entered behind them (`further_bases`).
 
-A state belongs to its bases as they were. It records the digest of each one's last commit, and is refused if that is
-another one. Nothing is written in the folder of a base, nor is it locked: what is read of it may lie on a read-only
-mount, and any number of states may use it. Names of its pages are read from its journal when a verdict needs them.
+A state belongs to its bases as they were. It records how many records each one had, with the digest of the last of
+them, and is refused if that is another one, or if more than retractions came after it. A page that is retracted in a
+base is absent in every state that was begun with it: at once in a process that decides (`BaseJournal.retracted`), and
+from the start in others. Nothing is written in the folder of a base, nor is it locked: what is read of it may lie on a
+read-only mount, and any number of states may use it. Names of its pages are read from its journal when a verdict needs
+them.
 """
 
 import logging
@@ -15,7 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,11 +43,10 @@ from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER, Fo
 from dedup_service.runtime.embedded.journal import Beginning, Header, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.restore import state_in
-from dedup_service.runtime.embedded.untouched import open_copy
-from dedup_service.runtime.store.erasure import INTENT
+from dedup_service.runtime.embedded.untouched import open_copy, open_untouched
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.linked_store import digest_of_manifest, link_store, manifest_digest
-from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
+from dedup_service.runtime.store.linked_store import link_store, manifest_digest
+from dedup_service.runtime.store.manifest import INTENT, MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
 from dedup_service.runtime.store.whole_file import read_extra
@@ -65,11 +67,13 @@ class BaseJournal:
     def __init__(self, folder: Path, scratch: Path, depth: int = 0) -> None:
         self._path, self._scratch = folder / JOURNAL_FILE, scratch
         self._status: tuple[int, int] | None = None
+        self._looked = self._files()
         self._database = self._opened()
         try:
             with self._database.reading() as connection:
                 self.header: Header = require_header(connection, str(self._path))
             self.log = JournalReader(self._database, self.header.space_id)
+            self._retracted = self.log.retractions()
             self._inner = [(label, self._inner_journal(label, depth + 1)) for label in self.log.bases]
         except BaseException:
             self._database.close()
@@ -100,6 +104,23 @@ class BaseJournal:
             self.log = JournalReader(self._database, self.header.space_id)
         return self._database, sequence
 
+    def retracted(self, records: int) -> set[int]:
+        """Return the pages up to a record that were retracted after it, by now; costs little if nothing was written.
+
+        What cannot be read at present, as while it is written, is read by a later call.
+        """
+        with suppress(OSError, StateError):
+            files = self._files()
+            if files != self._looked:
+                is_ahead = len(files) > 1
+                with closing(open_untouched(self._path) if is_ahead else self._unchanging()) as database:
+                    retracted = JournalReader(database, self.header.space_id).retractions()
+                if is_ahead or files == self._files():
+                    self._retracted, self._looked = retracted, files
+        own = {page for page, by in self._retracted if page <= records < by}
+        inner = (label.after + page for label, journal in self._inner for page in journal.retracted(label.records))
+        return own.union(inner)
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()
@@ -109,11 +130,19 @@ class BaseJournal:
     def _opened(self) -> Database:
         if not self._path.exists():
             raise StateError(f"{self._path.parent} holds no twinsieve state: there is no {JOURNAL_FILE} in it")
-        ahead = self._path.with_name(self._path.name + WRITE_AHEAD)
-        if ahead.exists() and ahead.stat().st_size:
+        if len(self._files()) > 1:
             return self._copied()
         self._status = self._now()
+        return self._unchanging()
+
+    def _unchanging(self) -> Database:
         return Database(self._path, Access.UNCHANGING)
+
+    def _files(self) -> list[tuple[int, int]]:
+        """Return what changes when the journal does: of its file, and of its write-ahead file unless that is empty."""
+        paths = (self._path, self._path.with_name(self._path.name + WRITE_AHEAD))
+        files = [path.stat() for path in paths if path.exists()]
+        return [(status.st_size, status.st_mtime_ns) for status in files if status.st_size]
 
     def _now(self) -> tuple[int, int] | None:
         """Return what changes when the file does; as before if it is gone, since it stays open."""
@@ -134,23 +163,23 @@ class BaseJournal:
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """An open base. name: as it was given. manifest: of its last commit; None if it has no pages."""
+    """An open base. name: as it was given. manifest: of its last commit; None if it has no pages.
+
+    written: digest of that manifest. records: the last record that counts; commit: its digest.
+    """
 
     name: str
     folder: Path
     journal: BaseJournal
     manifest: Manifest | None
+    written: str
+    records: int
     commit: str
 
     @property
     def pages(self) -> Path:
         """The folder of its kept pages."""
         return self.folder / PAGES_FOLDER
-
-    @property
-    def records(self) -> int:
-        """The last record that counts."""
-        return 0 if self.manifest is None else self.manifest.sequence
 
     @cached_property
     def state(self) -> DeciderState:
@@ -181,6 +210,20 @@ class Base:
         assert store is not None
         return store
 
+    def as_at(self, records: int, commit: str) -> "Base | None":
+        """Return the base with so many records, of which the last has this digest, without what it retracted since.
+
+        None if it is another one, or has gone on otherwise.
+        """
+        log, is_same = self.journal.log, (self.records, self.commit) == (records, commit)
+        is_later = records < self.records and log.tail(records) == commit and not log.goes_on(records, self.records)
+        return replace(self, records=records, commit=commit) if is_same or is_later else None
+
+    @property
+    def retracted(self) -> set[int]:
+        """The pages that the base has retracted since, by its own sequences."""
+        return self.journal.retracted(self.records)
+
     def label(self, after: int) -> BaseLabel:
         """Return what a state records of it. after: records before those of the base."""
         return BaseLabel(self.name, str(self.folder), self.journal.header.identity, self.commit, after, self.records)
@@ -204,10 +247,10 @@ def open_base(name: str, folder: Path, scratch: Path, space_id: str | None) -> B
         raise StateError(
             f"a take-down in {name} was interrupted: complete it first, with `twinsieve state compact {folder}`"
         )
-    manifest, commit = None, ""
+    manifest, written = None, ""
     with store_errors():
         if (pages / MANIFEST).exists():
-            commit, found = manifest_digest(pages), read_manifest(pages)
+            written, found = manifest_digest(pages), read_manifest(pages)
             manifest = found if found.extra is not None else None
         elif pages.exists() and any(is_own_file(path.name) and path.suffix != ".tmp" for path in pages.iterdir()):
             raise StateDamagedError(f"the base {name} has no {PAGES_FOLDER}/{MANIFEST}: restore it from a copy")
@@ -217,7 +260,8 @@ def open_base(name: str, folder: Path, scratch: Path, space_id: str | None) -> B
     except BaseException:
         journal.close()
         raise
-    return Base(name, folder, journal, manifest, commit)
+    records, commit = (0, "") if manifest is None else (manifest.sequence, manifest.tail)
+    return Base(name, folder, journal, manifest, written, records, commit)
 
 
 def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id: str | None) -> None:
@@ -273,15 +317,16 @@ def download_base(address: str, folder: Path) -> None:
     work.rename(folder)
 
 
-def remote_commit(address: str) -> str:
-    """Return the digest of the last commit of the base at an address, "" if it has none.
+def remote_manifest(address: str, scratch: Path) -> Manifest | None:
+    """Return the manifest of the base at an address, and leave it in `scratch`; None if it has none.
 
-    ConfigurationError, AddressUnreachableError.
+    ConfigurationError, AddressUnreachableError, StateDamagedError.
     """
-    try:
-        return digest_of_manifest(RemoteFolder(address).read(f"{PAGES_FOLDER}/{MANIFEST}"))
-    except FileNotFoundError:
-        return ""
+    (scratch / MANIFEST).unlink(missing_ok=True)
+    with suppress(FileNotFoundError), store_errors():
+        RemoteFolder(address).get(f"{PAGES_FOLDER}/{MANIFEST}", scratch / MANIFEST)
+        return read_manifest(scratch)
+    return None
 
 
 def _download_pages(remote: RemoteFolder, pages: Path) -> None:
@@ -339,7 +384,7 @@ def begin_pages(base: Base, pages: Path, label: StoreLabel, sequence: int, tail:
         try:
             link_store(base.pages, base.manifest, pages, label, sequence, tail)
         except StoreDamagedError:
-            if manifest_digest(base.pages) == base.commit:
+            if manifest_digest(base.pages) == base.written:
                 raise
-        if manifest_digest(base.pages) != base.commit:
+        if manifest_digest(base.pages) != base.written:
             raise StateInUseError(f"the base {base.name} has changed while it was opened: try again, or use a copy")

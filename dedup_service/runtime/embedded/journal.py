@@ -409,6 +409,12 @@ class Journal:
             connection.execute(_INSERT_POLICY, (self.sequence + 1, json.dumps(policy)))
         self.sequence += 1
 
+    def lose_entries(self, count: int) -> None:
+        """Record that entries are gone which a base has retracted."""
+        with self.database.transaction() as connection:
+            change_counters(connection, Counter(entries=-count))
+        self.entries -= count
+
     def rename_bases(self, bases: Sequence[BaseLabel]) -> None:
         """Record that bases are elsewhere, or have other names."""
         with self.database.transaction() as connection:

@@ -231,6 +231,8 @@ _FIRST_POLICY = "SELECT sequence FROM log WHERE kind = 'policy' AND kind <> 'pag
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE removes = ? AND kind = 'retraction'"
+_RETRACTIONS = "SELECT removes, sequence FROM log WHERE kind = 'retraction' AND kind <> 'page'"
+_GOES_ON = "SELECT sequence FROM log WHERE sequence > ? AND sequence <= ? AND kind <> 'retraction' LIMIT 1"
 _RETRACTION_NAMING = (
     "SELECT log.sequence FROM name CROSS JOIN log ON log.sequence = name.sequence "
     "WHERE name.hash = ? AND log.kind = 'retraction' ORDER BY name.sequence DESC LIMIT 1"
@@ -378,6 +380,14 @@ class JournalReader:
         """Return the sequence of the retraction that removed the page at `target`, or None."""
         row = self._database.first(_RETRACTION, target)
         return None if row is None else int(row[0])
+
+    def retractions(self) -> list[tuple[int, int]]:
+        """Return all retractions: the page that was removed, and the record that did it."""
+        return self._database.rows(_RETRACTIONS)
+
+    def goes_on(self, first: int, last: int) -> bool:
+        """Return whether a record after `first`, up to `last`, is no retraction."""
+        return self._database.first(_GOES_ON, first, last) is not None
 
     def retraction_naming(self, reference: str) -> int | None:
         """Return the sequence of the latest retraction of a page with this id or URL, which may be erased, or None."""

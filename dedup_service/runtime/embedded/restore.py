@@ -64,7 +64,8 @@ class Restored:
 class Restorer:
     """Restores the decider of `journal`. folder: of the kept pages. make: makes the decider.
 
-    begin: makes the kept pages of a log that does not begin with nothing, as they are before its first record.
+    begin: makes the kept pages of a log that does not begin with nothing, as they are before its first record. absent:
+    how many of these may be missing since, because a base has retracted them.
     """
 
     folder: Path
@@ -73,6 +74,7 @@ class Restorer:
     layout: IndexLayout
     make: MakeDecider
     begin: Callable[[], None] | None = None
+    absent: int = 0
 
     def restore(self) -> Restored:
         """Return the decider at the end of the log.
@@ -129,7 +131,9 @@ class Restorer:
                 return self._replayed_log(entries)
             restored = self._made(entries, state_in(extra))
             replay(journal.log, entries.sequence, restored.decider)
-            _check_count(len(restored.decider), journal.entries)
+            found, counted = len(restored.decider), journal.entries
+            if not counted - self.absent <= found <= counted:
+                raise _UnusableError(f"with the log after them there are {found} entries, it counts {counted}")
         except BaseException:
             entries.close()
             raise
@@ -224,11 +228,6 @@ class Restorer:
         )
 
 
-def _check_count(found: int, counted: int) -> None:
-    if found != counted:
-        raise _UnusableError(f"with the log after them there are {found} entries, it counts {counted}")
-
-
 def state_in(extra: bytes) -> DeciderState:
     """Return the state of the decider in a commit; StoreDamagedError if it cannot be read."""
     try:
@@ -266,7 +265,9 @@ def replay(log: JournalReader, sequence: int, decider: Decider, *, expire: bool 
     """
     keep, decider.expiry.keep = decider.expiry.keep, log.keep_at(sequence) if expire else KEEP_ALL
     guards, guarded_since = decider.rule.guards, log.guarded_since()
-    deleted_up_to, deleted_expired = log.deleted_up_to(), log.counter("deleted_expired_up_to")
+    deleted_up_to = log.deleted_up_to()
+    of_bases = max((label.after + label.records for label in log.bases), default=0)
+    last_that_may_be_gone = max(log.counter("deleted_expired_up_to"), of_bases)
     times = _Times(log.times_from(sequence), decider)
     following = log.records_after(sequence)
     while records := list(islice(following, _BATCH)):
@@ -275,11 +276,11 @@ def replay(log: JournalReader, sequence: int, decider: Decider, *, expire: bool 
             for record in records:
                 times.advance_before(record.sequence)
                 removes = record.removes
-                gone = removes is not None and (record.sequence <= deleted_up_to or removes <= deleted_expired)
+                gone = removes is not None and (record.sequence <= deleted_up_to or removes <= last_that_may_be_gone)
                 if removes is not None and gone and not decider.holds(removes):
-                    removes = (
-                        None  # the row of that entry was deleted, as this record has removed it, or it expired later
-                    )
+                    # The row of that entry was deleted, as this record has removed it, or it expired later; or it was
+                    # one of a base, which has retracted it since.
+                    removes = None
                 if record.prepared is not None:
                     decider.replay(
                         record.sequence, record.prepared, kept=record.kept, removes=removes, copy=record.copy

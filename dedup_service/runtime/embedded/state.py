@@ -121,6 +121,7 @@ class State:
         self._fresh: dict[int, PreparedPage] = {}
         self._minute: int | None = None
         self._has_erased = False
+        self._absent: set[int] = set()
         self._commits: Commits | None = None
         self._observers = Observers(observers)
         self._index_at = 0.0
@@ -137,6 +138,7 @@ class State:
                 self._candidates, self._decider = restored.candidates, restored.decider
                 self._entries = restored.entries
                 self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
+            self._follow_bases()
             self._expired = dict(self._decider.expiry.expired)
             self._deletion: Deletion | None = (
                 Deletion(self.journal, days=settings.journal_days)
@@ -159,7 +161,18 @@ class State:
         if self._bases:
             self._bases.adopt(self.journal, pages)
             begin = partial(self._bases.begin, self.journal, pages, self.rule, layout)
-        return Restorer(pages, self.journal, self.rule, layout, self._new_decider, begin).restore()
+        absent = len(self._bases.retracted())
+        return Restorer(pages, self.journal, self.rule, layout, self._new_decider, begin, absent).restore()
+
+    def _follow_bases(self) -> None:
+        """Remove the entries that bases have retracted."""
+        retracted = self._bases.retracted()
+        for sequence in sorted(retracted - self._absent):
+            if self._decider.holds(sequence):
+                self._decider.retract(sequence)
+        self._absent = retracted
+        if lost := self.journal.entries - len(self._decider) if self._bases else 0:
+            self.journal.lose_entries(lost)
 
     def decide(self, deliveries: Sequence[Delivery]) -> list[Verdict]:
         """Return the verdicts on a batch, in its order, once all of them are durable.
@@ -171,6 +184,7 @@ class State:
         self._keep_memory(len(deliveries))
         times = [time.perf_counter()]
         with self._all_or_stop():
+            self._follow_bases()
             digests = [digest for _, digest in deliveries if digest is not None]
             known = self.journal.log.verdicts_of_deliveries(digests)
             batch = self._decided(_first_deliveries(deliveries, known))

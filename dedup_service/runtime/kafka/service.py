@@ -388,6 +388,7 @@ class Service:
             outputs=settings.outputs,
             sharded=sharded,
             session_timeout_s=settings.session_timeout_s,
+            retracted=frozenset if bases is None else bases.retracted,
         )
 
     def _mounted(self, policy: Policy, space_id: str, stack: ExitStack) -> MountedBases | None:

@@ -9,7 +9,8 @@ not fit. The checksum of the last, partial block and the length are in the manif
 length is cut off when the file is opened.
 
 Invariant: bytes that were committed change by `erase` only. A block is verified when it is first read after opening;
-blocks appended since then are trusted.
+blocks appended since then are trusted. In a file of another store, any process may have erased bytes meanwhile: it is
+read with the checksums that are there by then, which are mapped, so that they outlive the name of their file.
 """
 
 import mmap
@@ -24,6 +25,7 @@ import numpy.typing as npt
 import xxhash
 
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
+from dedup_service.runtime.store.manifest import INTENT, MANIFEST, read_manifest
 
 BLOCK_BYTES = 4 << 10
 """Bytes under one checksum: a page of memory, so that a first read reads no more than it needs (docs/adr/0023)."""
@@ -230,12 +232,12 @@ class BlockFile:
         if not full:
             return np.zeros(0, np.uint32)
         try:
-            sums = np.fromfile(self.sums_path, _SUM, full)
-        except OSError as error:
+            sums = np.memmap(self.sums_path, _SUM, "r") if self.is_link else np.fromfile(self.sums_path, _SUM, full)
+        except (OSError, ValueError) as error:
             raise StoreDamagedError(f"{self.sums_path} cannot be read: {error}") from error
         if len(sums) < full:
             raise StoreDamagedError(f"{self.sums_path} has {len(sums)} checksums, {full} are needed")
-        return sums
+        return sums[:full]
 
     def _check_length(self) -> None:
         try:
@@ -311,11 +313,27 @@ class BlockFile:
     def _verify(self, block: int) -> None:
         start = block * self._block_bytes
         stop = min(start + self._block_bytes, self.length)
-        expected = int(self._sums[block]) if block < self._full else self._tail_sum
-        if self._sum(block, self._view[start:stop]) != expected:
+        if self._sum(block, self._view[start:stop]) != self._expected(block) and not self._is_erased(
+            block, start, stop
+        ):
             raise StoreDamagedError(f"{self.path}: block {block} (bytes {start} to {stop}) does not match its checksum")
         self.verified[block] = 1
         self.blocks_verified += 1
+
+    def _expected(self, block: int) -> int:
+        return int(self._sums[block]) if block < self._full else self._tail_sum
+
+    def _is_erased(self, block: int, start: int, stop: int) -> bool:
+        """Return whether the store that the file belongs to is erasing bytes of a block, or has."""
+        home = self.path.resolve().parent
+        if not self.is_link or (home / INTENT).exists():
+            return self.is_link
+        if block == self._full and (home / MANIFEST).exists():
+            for segment in read_manifest(home).segments:
+                label = segment.files.get(self.path.suffix[1:])
+                if label is not None and self.path.name.startswith(f"{segment.number:05d}-{segment.generation}."):
+                    self._tail_sum = label.tail_sum
+        return self._sum(block, self._view[start:stop]) == self._expected(block)
 
     def _sum(self, block: int, content: bytes | bytearray | npt.NDArray[np.uint8]) -> int:
         return xxhash.xxh3_64_intdigest(content, self._seed_of(block)) & _SUM_MASK  # type: ignore[arg-type]

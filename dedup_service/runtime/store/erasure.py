@@ -13,6 +13,7 @@ import msgspec
 from dedup_service.runtime.store.block_file import BLOCK_BYTES, ErasedBlocks, overwrite_durably, write_sums
 from dedup_service.runtime.store.errors import translated_os_errors
 from dedup_service.runtime.store.manifest import (
+    INTENT,
     MANIFEST,
     FileLabel,
     Manifest,
@@ -22,8 +23,6 @@ from dedup_service.runtime.store.manifest import (
 )
 from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import BYTE_FILES
-
-INTENT = "erasure.json"
 
 
 class ErasedSpan(msgspec.Struct):

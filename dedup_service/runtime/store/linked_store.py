@@ -8,6 +8,9 @@ through a link. What a store writes anew at each commit, or goes on writing, is 
 commit has beside the rows, and the log of cells. The next row begins a segment, so that nothing is appended to files of
 the source. A compaction writes the rows that are left of such a segment into files of its own, as of any other.
 
+The source may erase rows, and compact what is left of its segments. Whoever has the new store open reads zeros then
+(`block_file`); whoever opens it lets it `follow_sources` first: rows that are in no file any more are dead.
+
 Both stores have one identity, which the checksums of the files contain; the label tells them apart.
 """
 
@@ -15,13 +18,21 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import xxhash
 
 from dedup_service.runtime.store.cell_log import log_paths
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
-from dedup_service.runtime.store.live_rows import live_path
-from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, write_checked
-from dedup_service.runtime.store.store_files import may_be_missing, named_paths
+from dedup_service.runtime.store.live_rows import live_path, read_live, write_live
+from dedup_service.runtime.store.manifest import (
+    MANIFEST,
+    Manifest,
+    SegmentLabel,
+    StoreLabel,
+    read_manifest,
+    write_checked,
+)
+from dedup_service.runtime.store.store_files import may_be_missing, named_paths, segment_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
 
@@ -68,8 +79,47 @@ def link_again(folder: Path, source: Path) -> None:
     """Let the links in `folder` lead to the files of those names in `source`, wherever those of before were."""
     with translated_os_errors(folder):
         for path in folder.iterdir():
-            if path.is_symlink() and (target := (source / path.name).resolve()) != path.readlink() and target.exists():
+            target = (source / path.name).resolve()
+            if path.is_symlink() and target != path.readlink() and (target.exists() or not path.exists()):
                 _replace_link(path, target)
+
+
+def follow_sources(folder: Path) -> None:
+    """Let the store in `folder`, if it is there, have the segments that it links to as their own stores have them now.
+
+    Raises as `read_manifest` and `read_live`; StoreFullError if `folder` cannot be written.
+    """
+    if not (folder / MANIFEST).exists():
+        return
+    manifest, sources = read_manifest(folder), dict[Path, Manifest]()
+    live, size = read_live(folder, manifest.segment_rows, manifest.live), manifest.segment_rows // 8
+    following: list[SegmentLabel] = []
+    for label in manifest.segments:
+        rows = folder / f"{_stem(label)}.rows"
+        home = rows.resolve().parent
+        if rows.is_symlink() and home not in sources and (home / MANIFEST).exists():
+            sources[home] = read_manifest(home)
+        source = sources.get(home)
+        if source is None or source.identity != manifest.identity:
+            following.append(label)
+            continue
+        now = next((one for one in source.segments if one.number == label.number), None)
+        following += [] if now is None else [now]
+        if now is None or _stem(now) != _stem(label):
+            there = read_live(home, source.segment_rows, source.live)
+            kept = np.uint8(0) if now is None else np.packbits(there.segment(label.number), bitorder="little")
+            live.bits[(label.number - live.first) * size :][:size] &= kept
+        if now is not None and _stem(now) != _stem(label):
+            for path in sorted(segment_paths(home, now)):
+                _replace_link(folder / path.name, path)
+    if following != manifest.segments and manifest.live is not None:
+        manifest.segments = following
+        manifest.live = write_live(folder, manifest.live.number + 1, live.first, live.bits)
+        write_checked(folder / MANIFEST, manifest)
+
+
+def _stem(label: SegmentLabel) -> str:
+    return f"{label.number:05d}-{label.generation}"
 
 
 def _replace_link(path: Path, target: Path) -> None:
@@ -79,14 +129,9 @@ def _replace_link(path: Path, target: Path) -> None:
     temporary.replace(path)
 
 
-def digest_of_manifest(content: bytes) -> str:
-    """Return the digest of a manifest with this content."""
-    return xxhash.xxh3_128_hexdigest(content)
-
-
 def manifest_digest(folder: Path) -> str:
     """Return a digest of the manifest in `folder`: another commit has another one. StoreDamagedError without one."""
     try:
-        return digest_of_manifest((folder / MANIFEST).read_bytes())
+        return xxhash.xxh3_128_hexdigest((folder / MANIFEST).read_bytes())
     except OSError as error:
         raise StoreDamagedError(f"{folder / MANIFEST} cannot be read: {error}") from error

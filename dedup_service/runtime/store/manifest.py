@@ -4,7 +4,6 @@ One line of JSON with a checksum of the rest. It is written under a temporary na
 folder is fsynced: a crash leaves the manifest before or the one after. A file that no manifest names is not part
 of the store and is deleted when the store is opened.
 
-`erasure.json` is the intent of an erasure (see `erasure`): it exists only while one is under way.
 """
 
 import os
@@ -17,6 +16,9 @@ import xxhash
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError, translated_os_errors
 
 MANIFEST = "manifest.json"
+INTENT = "erasure.json"
+"""The intent of an erasure (see `erasure`): it exists only while one is under way."""
+
 STORE_VERSION = 4
 
 

@@ -17,7 +17,7 @@ import xxhash
 
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.store.block_file import BlockFile, UnsyncedPart
+from dedup_service.runtime.store.block_file import BLOCK_BYTES, BlockFile, UnsyncedPart
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import FileLabel, SegmentLabel
 from dedup_service.runtime.store.stored_rows import (
@@ -60,7 +60,10 @@ class Segment:
         labels = {} if label is None else label.files
         for name in FILES:
             given = labels.get(name, FileLabel())
-            self.files[name] = BlockFile(self.path(name), identity, given.length, given.tail_sum, read_only=read_only)
+            file = BlockFile(self.path(name), identity, given.length, given.tail_sum, read_only=read_only)
+            self.files[name] = file
+            if file.is_link and file.length:  # as long as the checksum of its last block can be found
+                file.verify((file.length - 1) // BLOCK_BYTES, (file.length - 1) // BLOCK_BYTES)
         fits = self.files["rows"].length == self.rows * STORED_ROW.itemsize
         if not fits or self.files["spans"].length < self.rows * EVIDENCE_SPAN.itemsize:
             raise StoreDamagedError(f"{self.path('rows')} has another length than the rows of the manifest")

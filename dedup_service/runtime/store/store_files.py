@@ -12,7 +12,7 @@ from dedup_service.runtime.store.cell_log import log_paths
 from dedup_service.runtime.store.errors import translated_os_errors
 from dedup_service.runtime.store.image_file import image_path
 from dedup_service.runtime.store.live_rows import live_path
-from dedup_service.runtime.store.manifest import Manifest
+from dedup_service.runtime.store.manifest import Manifest, SegmentLabel
 from dedup_service.runtime.store.row_columns import column_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
@@ -31,11 +31,16 @@ def named_paths(folder: Path, manifest: Manifest) -> set[Path]:
     """Return all files that a manifest names."""
     known = table_paths(folder, manifest)
     for label in manifest.segments:
-        stem = f"{label.number:05d}-{label.generation}"
-        used = [name for name, file in label.files.items() if file.length]
-        known |= {folder / f"{stem}.{name}{suffix}" for name in used for suffix in ("", ".sums")}
-        known |= {folder / f"{stem}.members"} if label.compacted else set()
+        known |= segment_paths(folder, label)
     return known
+
+
+def segment_paths(folder: Path, label: SegmentLabel) -> set[Path]:
+    """Return the files of a segment."""
+    stem = f"{label.number:05d}-{label.generation}"
+    used = [name for name, file in label.files.items() if file.length]
+    paths = {folder / f"{stem}.{name}{suffix}" for name in used for suffix in ("", ".sums")}
+    return paths | ({folder / f"{stem}.members"} if label.compacted else set())
 
 
 def table_paths(folder: Path, manifest: Manifest) -> set[Path]:

@@ -34,7 +34,7 @@ from dedup_service.runtime.embedded.state import JOURNAL_FILE, State, StateSetti
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 from dedup_service.runtime.verdict_json import verdict_line
 
-from .prepared import SPACE, SPACE_ID, STEP, lose_pages, prepared
+from .prepared import SPACE, SPACE_ID, STEP, kill, lose_pages, prepared
 
 GUARDED = replace(rule_for(), guards=Guards(max_hosts=3, max_pages=9, max_titles=4))
 CROWDED = StateSettings(IndexLayout(slots=1, window=8), snapshot_every=40)
@@ -374,6 +374,60 @@ def test_a_take_down_of_a_page_in_a_base_is_refused(tmp_path: Path) -> None:
         found = decide(state, page(3, host="c"), page(5, host="c"), page(7, 297, host="c"), page(10, 210, host="c"))
     assert named(found) == [(D, "a3", str(base)), (D, "a5", str(base)), (U, None, None), (D, "a10", None)]
     assert digests(base) == before
+
+
+def take_down(base: Path, *numbers: int, compact: bool = False) -> None:
+    """Take pages down in a closed state; compact: give their space back, too."""
+    with closing(opened(base)) as state:
+        for number in numbers:
+            state.retract(f"a{number}")
+        if compact:
+            state.compact(lambda *_: None)
+
+
+def test_what_is_taken_down_in_a_base_is_absent_at_once(tmp_path: Path) -> None:
+    """From a running state: copies, near copies and visits; one that it keeps itself by then stays."""
+    base = base_of(tmp_path / "base", *map(page, range(60)))
+    with closing(opened(tmp_path / "state", base)) as state:
+        assert named(decide(state, page(5, 205))) == [(NEW, "a5", str(base))]
+        take_down(base, 3, 4, 5, 6, 58)
+        copies = [page(3, host="b"), page(58, host="b"), prepared("https://b.example/4", 4, version=1), page(6, 99)]
+        assert named(decide(state, *copies)) == [(U, None, None)] * 4
+        others = [page(number, host="c") for number in range(60) if number not in {3, 4, 5, 6, 58}]
+        assert {verdict.duplicate_of_base for verdict in decide(state, *others)} == {str(base)}
+        assert named(decide(state, page(3, host="d"), page(205, host="d"))) == [(D, "b3", None), (D, "a5", None)]
+        take_down(base, 7, compact=True)
+        take_down(base, 8)
+        assert named(decide(state, page(7, host="b"), page(8, host="b"))) == [(U, None, None)] * 2
+        assert state.journal.entries == len(state.held().rows()) == 60
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_base_that_lost_pages_alone_is_the_same_base(compact: bool, inner: bool, tmp_path: Path) -> None:
+    """A state that is closed or killed meanwhile goes on without these pages; so does a base of the base."""
+    base = given = base_of(tmp_path / "base", *map(page, range(60)))
+    if inner:
+        with closing(opened(given := tmp_path / "outer", base)) as state:
+            decide(state, page(300))
+    with closing(opened(tmp_path / "state", given)) as state:
+        decide(state, *map(page, range(100, 130)))
+    state = opened(tmp_path / "state")
+    decide(state, page(5, 205), page(130))
+    kill(state)
+    take_down(base, 3, 5, 6, 58, compact=compact)
+    for _ in range(2):
+        with closing(opened(tmp_path / "state")) as state:
+            assert state.journal.entries == len(state.held().rows()) == 60 + inner + 31 - 3
+            found = decide(state, *[page(number, host="b") for number in (1, 7, 57, 59, 100, 205)])
+        assert [verdict.duplicate_of for verdict in found] == ["a1", "a7", "a57", "a59", "a100", "a5"]
+    with closing(opened(tmp_path / "state")) as state:
+        copies = [page(3, host="c"), page(58, host="c"), prepared("https://c.example/6", 6, version=1)]
+        assert named(decide(state, *copies)) == [(U, None, None)] * 3
+    with closing(opened(tmp_path / "new", given)) as state:
+        assert named(decide(state, page(3), page(58, host="b"), page(7))) == [(U, None, None)] * 2 + [
+            (SAME, "a7", str(given))
+        ]
 
 
 def test_bases_of_a_state_stay_the_same(tmp_path: Path) -> None:

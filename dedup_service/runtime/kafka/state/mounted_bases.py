@@ -9,7 +9,8 @@ begin as links to those of the first base, those of further bases are entered be
 the state of its last commit. Names of pages of a base are read from its journal.
 
 A process that has not the bases of the log as they were when it was begun must not decide: `BaseUnusableError` says
-which one is missing or another one.
+which one is missing or another one. A base that has only retracted pages since is the same one. These are absent where
+the log begins now; a process that decides lets the log lose them (`retracted`), so that all do at one place.
 """
 
 import shutil
@@ -27,14 +28,14 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.addresses import AddressUnreachableError, is_address
-from dedup_service.runtime.embedded.bases import Base, begin_pages, download_base, open_base, remote_commit
+from dedup_service.runtime.embedded.bases import Base, begin_pages, download_base, open_base, remote_manifest
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal_reader import keep_of
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.store.errors import translated_os_errors
-from dedup_service.runtime.store.linked_store import link_again
+from dedup_service.runtime.store.linked_store import follow_sources, link_again, manifest_digest
 from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.whole_file import read_extra
@@ -92,7 +93,7 @@ class MountedBases:
         try:
             for number, base in enumerate(expected, 1):
                 bases.append(_mounted(base, given, folder / str(number), scratch, space_id))
-                _require_same(base, bases[-1], folder / str(number))
+                bases[-1] = _as_it_was(base, bases[-1], given[base.name], folder / str(number), scratch)
         except BaseException:
             for opened in bases:
                 opened.journal.close()
@@ -136,6 +137,12 @@ class MountedBases:
     def adopt(self, pages: Path) -> None:
         """Let kept pages that were begun with these bases lead to where they are now."""
         link_again(pages, self._bases[0].pages)
+        follow_sources(pages)
+
+    def retracted(self) -> set[int]:
+        """Return the pages that bases have retracted by now; costs little if nothing was written there."""
+        pairs = zip(self._places, self._bases, strict=True)
+        return {place.after + page for place, base in pairs for page in base.retracted}
 
     def admit(self, memory: ProcessMemoryLimit) -> None:
         """Raise MemoryLimitError if the tables of a base do not fit; what is not known is not judged here."""
@@ -244,8 +251,11 @@ def _mounted(base: LogBase, given: Mapping[str, str], download: Path, scratch: P
         raise BaseUnusableError(f"base {base.name}: not given; give it with --base {base.name}=FOLDER")
     place = given[base.name]
     try:
-        if is_address(place) and not download.exists() and (found := remote_commit(place)) != base.commit:
-            raise _other_commit(base, found, place)  # it is asked for again and again, and may be large
+        if is_address(place) and not download.exists():  # it is asked for again and again, and may be large
+            found = remote_manifest(place, scratch)
+            if found is None or found.label.log != base.log or found.sequence < base.records:
+                at = "nothing" if found is None else f"record {found.sequence} of state {found.label.log}"
+                raise BaseUnusableError(f"base {base.name}: state {base.log} expected, {at} found in {place}")
         return _opened(base.name, place, download, scratch, space_id)
     except BaseUnusableError:
         raise
@@ -260,24 +270,27 @@ def _opened(name: str, place: str, download: Path, scratch: Path, space_id: str 
     return open_base(name, Path(place), scratch, space_id)
 
 
-def _require_same(expected: LogBase, base: Base, download: Path) -> None:
-    """Raise BaseUnusableError unless a base is as the log says; delete it if it was downloaded."""
-    if (base.journal.header.identity, base.commit) == (expected.log, expected.commit):
-        return
-    if base.folder == download.resolve():
+def _as_it_was(expected: LogBase, base: Base, place: str, download: Path, scratch: Path) -> Base:
+    """Return a base as the log says; BaseUnusableError for another one.
+
+    One that was downloaded is then deleted if there is something else at its address by now.
+    """
+    identity, found = base.journal.header.identity, f"found in {base.folder}"
+    same = base.as_at(expected.records, expected.commit) if identity == expected.log else None
+    if same is not None:
+        return same
+    if base.folder == download.resolve() and (
+        remote_manifest(place, scratch) is None or manifest_digest(scratch) != base.written
+    ):
         _delete(download)
-    if base.journal.header.identity != expected.log:
+    if identity != expected.log:
         raise BaseUnusableError(
-            f"base {expected.name}: state {expected.log} expected, {base.journal.header.identity} found in "
-            f"{base.folder}: it is another one"
+            f"base {expected.name}: state {expected.log} expected, {identity} {found}: it is another one"
         )
-    raise _other_commit(expected, base.commit, str(base.folder))
-
-
-def _other_commit(expected: LogBase, found: str, place: str) -> BaseUnusableError:
-    return BaseUnusableError(
-        f"base {expected.name}: manifest {expected.commit or 'none'} expected, {found or 'none'} found in {place}: it "
-        "has changed since the log was begun with it, or is another one; give a copy of it as it was"
+    raise BaseUnusableError(
+        f"base {expected.name}: record {expected.records} ({expected.commit or 'none'}) expected, {base.records} "
+        f"({base.commit or 'none'}) {found}: since the log was begun with it, it has changed by more than retractions; "
+        "give a copy of it as it was"
     )
 
 

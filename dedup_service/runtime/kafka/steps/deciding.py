@@ -28,6 +28,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -122,7 +123,7 @@ class DecideStep:
     as last measured, for its events and stats. check: raises if the replica, at the end of the log, is not one that
     this process may continue. memory: limit on the memory of this process. outputs: what is written for a page.
     sharded: the log with the answers of all shards, if the entries are there; the step closes it. queries: from other
-    threads.
+    threads. retracted: returns which pages the bases of the log have retracted since.
     """
 
     def __init__(
@@ -145,6 +146,7 @@ class DecideStep:
         sharded: ShardedLog | None = None,
         settings: DecideSettings | None = None,
         session_timeout_s: float = 6.0,
+        retracted: Callable[[], AbstractSet[int]] = frozenset,
     ) -> None:
         self._settings = settings or DecideSettings()
         self._sharded = sharded
@@ -153,6 +155,8 @@ class DecideStep:
         self._joined = sharded is None  # the restore has read the log to its end, or as far as it can be without pages
         self._memory = memory
         self._new_policy: PolicyRecord | None = None
+        self._retracted, self._lost_of_bases = retracted, frozenset[int]()
+        self._loss_of_bases: UnwrittenRecord | None = None
         self._offsets = offsets
         self._topics = topics
         self._local = local
@@ -418,17 +422,19 @@ class DecideStep:
             return 0
         backfilled, decided_below = self._of_files()
         passed = self._passed(due=bool(ready or decided_below))
-        if not (ready or passed or self._new_policy) and decided_below is None:
+        loss = self._loss_of_bases
+        if not (ready or passed or self._new_policy or loss) and decided_below is None:
             return 0
         with self._timings.timed("outputs"):
             batch = _Batch(self._topics, ready, self._forms, backfilled)
             offsets = {**passed, **batch.offsets}
-            policies = [] if self._new_policy is None else [log_message(self._topics.fingerprints, self._new_policy)]
-            messages = [*batch.messages, *policies, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
+            own = [record for record in (self._new_policy, loss) if record is not None]
+            own_records = [log_message(self._topics.fingerprints, record) for record in own]
+            messages = [*batch.messages, *own_records, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
             if decided_below is not None:
                 messages += self._offsets.messages(BACKFILL_DECIDED, {TopicPartition(*BACKFILLED): decided_below})
                 offsets.setdefault(self._first, self._idle_offsets.at(self._first))  # it fences
-        self._in_flight = _InFlight(batch, ready, offsets, self._new_policy, time.monotonic(), decided_below)
+        self._in_flight = _InFlight(batch, ready, offsets, self._new_policy, time.monotonic(), decided_below, loss)
         group = self._consumer.group_metadata()
         self._commit.start(lambda: self._producer.commit(messages, offsets, group))
         return 0
@@ -459,6 +465,8 @@ class DecideStep:
         self._failures, self._written_at = 0, time.monotonic()
         if self._new_policy is in_flight.policy:
             self._new_policy = None
+        if self._loss_of_bases is in_flight.loss:
+            self._loss_of_bases = None
         took_s = self._written_at - in_flight.began
         self._linger_s = min(_SHORT_LINGER_S, _LINGER_SHARE * took_s)
         self._timings.add("commit", took_s)
@@ -554,6 +562,7 @@ class DecideStep:
             self._refresh_at = time.monotonic() + _REFRESH_S
             self._learn_of_others()
             self._learn_what_is_logged()
+            self._learn_what_bases_lost()
             self._report_index()
         if self._logged and self._position >= self._logged_end:
             self._note_logged()
@@ -605,6 +614,16 @@ class DecideStep:
                 raise
             return
         self._logged = {partition: offset for partition, offset in offsets.items() if partition in mine}
+
+    def _learn_what_bases_lost(self) -> None:
+        """Let the log say which pages its bases have retracted: every replica removes them at the same place."""
+        retracted = frozenset(self._retracted())
+        lost = sorted(retracted - self._lost_of_bases)
+        if self._loss_of_bases is None and lost:
+            self._lost_of_bases = retracted
+            if self._sharded is None:  # else the shards know which they have
+                lost = [sequence for sequence in lost if self._replica.holds(sequence)]
+            self._loss_of_bases = UnwrittenRecord(tuple(lost), "retracted in a base") if lost else None
 
     def _note_logged(self) -> None:
         """Let the step's offsets pass what has no outcome by now, up to where fingerprinting was."""
@@ -686,7 +705,7 @@ class _InFlight:
     """A transaction that was begun and has not ended.
 
     policy: a new one that it has for the log. began: monotonic seconds. decided_below: the sequence that it names for
-    pages of files, if it does.
+    pages of files, if it does. loss: what it has for the log of pages that bases have retracted.
     """
 
     batch: "_Batch"
@@ -695,6 +714,7 @@ class _InFlight:
     policy: PolicyRecord | None
     began: float
     decided_below: int | None = None
+    loss: UnwrittenRecord | None = None
 
 
 class _Batch:
