@@ -59,10 +59,15 @@ def pages_of(count: int) -> list[Page]:
 def decided(folder: Path, pages: Sequence[Page]) -> list[Verdict]:
     """The verdicts of one run, in a state that is closed then."""
     folder.mkdir()
+    with closing(reopened(folder)) as state:
+        return state.decide([(prepared, None) for prepared in build_fingerprinter().prepare_all(pages)])
+
+
+def reopened(folder: Path) -> State:
+    """A state, open for writing."""
     fingerprinter = build_fingerprinter()
     setting = StateSettings(IndexLayout(slots=8, window=WINDOW))
-    with closing(State(folder, fingerprinter.space_id, fingerprinter.space.to_dict(), None, setting)) as state:
-        return state.decide([(prepared, None) for prepared in fingerprinter.prepare_all(pages)])
+    return State(folder, fingerprinter.space_id, fingerprinter.space.to_dict(), None, setting)
 
 
 def publish(broker: Broker, topics: Topics, pages: Sequence[Page]) -> None:
@@ -131,6 +136,39 @@ def test_verdicts_are_those_of_one_run_over_base_and_log(
         assert (verdict.duplicate_of_base == "corpus") == (verdict.duplicate_of in in_base)
     assert len({verdict.duplicate_of_base for verdict in found}) == 2
     assert digests(tmp_path / "corpus") == before
+
+
+def test_a_take_down_in_the_base_reaches_a_service_that_runs(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """The log loses the page, so its next copy is unique, as its visit is; another start goes on without it."""
+    pages = list({page.url: page for page in {page.text: page for page in pages_of(200)}.values()}.values())
+    decided(tmp_path / "corpus", pages)
+    gone, other = pages[3], pages[5]
+
+    def copies(host: str) -> list[Page]:
+        return [replace(one, id=f"{host}{one.id}", url=f"https://{host}.example/{one.id}") for one in (gone, other)]
+
+    own = settings(broker, topics, tmp_path / "own", bases={"corpus": str(tmp_path / "corpus")})
+    with running(own, progress := Progress()) as service:
+        publish(broker, topics, copies("a"))
+        progress.wait_for(lambda: progress.done >= 2)
+        with closing(reopened(tmp_path / "corpus")) as state:
+            sequence = state.retract(gone.url).sequence
+        assert wait_until(lambda: not service.ask(lambda replica: replica.holds(sequence)), timeout_s=HANG_S)
+        publish(broker, topics, copies("b"))
+        progress.wait_for(lambda: progress.done >= 4)
+    with running(own, progress := Progress()):
+        publish(broker, topics, [gone, *copies("c")])
+        progress.wait_for(lambda: progress.done >= 3)
+    found = [(verdict.id, verdict.duplicate_of) for verdict in verdicts(broker, topics)]
+    assert found == [
+        (f"a{gone.id}", gone.id),
+        (f"a{other.id}", other.id),
+        (f"b{gone.id}", None),
+        (f"b{other.id}", other.id),
+        (gone.id, f"b{gone.id}"),
+        (f"c{gone.id}", f"b{gone.id}"),
+        (f"c{other.id}", other.id),
+    ]
 
 
 def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, topics: Topics, tmp_path: Path) -> None:

@@ -480,9 +480,10 @@ class Replica:
         """Remove the entries of pages that were never passed on, or retracted in a base, those that are left."""
         for sequence in record.sequences:
             of_base = self.policy is not None and base_of(self.policy.bases, sequence) is not None
+            is_held = self._decider is not None and self._decider.holds(sequence)
             cause = "retraction" if of_base else "unwritten"
-            self.counts[cause] += 1
-            if self._decider is not None and self._decider.holds(sequence):
+            self.counts[cause] += not of_base or is_held  # each process says so of a base
+            if self._decider is not None and is_held:
                 self._removals.append((cause, self._names.name(sequence)[1]))
                 self._decider.retract(sequence)
 

@@ -86,7 +86,15 @@ class BaseJournal:
                 f"{self._path.parent} was itself begun with the base {label.name}, which is not in {label.folder} any "
                 f"more: put it there, or open {self._path.parent} once with `filter --base` and its new place"
             )
-        return BaseJournal(Path(label.folder), self._scratch, depth)
+        journal = BaseJournal(Path(label.folder), self._scratch, depth)
+        log = journal.log
+        if log.tail(label.records) == label.commit and not log.goes_on(label.records, log.last_sequence()):
+            return journal
+        journal.close()
+        raise StateError(
+            f"{self._path.parent} was itself begun with the base {label.name}, and {label.folder} has changed since by "
+            "more than retractions: put a copy there of what it was"
+        )
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of a page."""

@@ -131,9 +131,7 @@ class Restorer:
                 return self._replayed_log(entries)
             restored = self._made(entries, state_in(extra))
             replay(journal.log, entries.sequence, restored.decider)
-            found, counted = len(restored.decider), journal.entries
-            if not counted - self.absent <= found <= counted:
-                raise _UnusableError(f"with the log after them there are {found} entries, it counts {counted}")
+            _check_count(len(restored.decider), journal.entries, self.absent)
         except BaseException:
             entries.close()
             raise
@@ -226,6 +224,11 @@ class Restorer:
         _LOG.warning(
             "%s cannot be used (%s) and is now %s: the journal builds the kept pages again", self.folder, error, aside
         )
+
+
+def _check_count(found: int, counted: int, absent: int) -> None:
+    if not counted - absent <= found <= counted:
+        raise _UnusableError(f"with the log after them there are {found} entries, it counts {counted}")
 
 
 def state_in(extra: bytes) -> DeciderState:

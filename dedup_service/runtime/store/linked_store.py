@@ -9,7 +9,7 @@ commit has beside the rows, and the log of cells. The next row begins a segment,
 the source. A compaction writes the rows that are left of such a segment into files of its own, as of any other.
 
 The source may erase rows, and compact what is left of its segments. Whoever has the new store open reads zeros then
-(`block_file`); whoever opens it lets it `follow_sources` first: rows that are in no file any more are dead.
+(`block_file`); whoever opens it lets it `follow_sources` first: what is dead in the source is dead here.
 
 Both stores have one identity, which the checksums of the files contain; the label tells them apart.
 """
@@ -23,7 +23,7 @@ import xxhash
 
 from dedup_service.runtime.store.cell_log import log_paths
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
-from dedup_service.runtime.store.live_rows import live_path, read_live, write_live
+from dedup_service.runtime.store.live_rows import LiveRows, live_path, read_live, write_live
 from dedup_service.runtime.store.manifest import (
     MANIFEST,
     Manifest,
@@ -91,28 +91,27 @@ def follow_sources(folder: Path) -> None:
     """
     if not (folder / MANIFEST).exists():
         return
-    manifest, sources = read_manifest(folder), dict[Path, Manifest]()
+    manifest, sources = read_manifest(folder), dict[Path, tuple[Manifest, LiveRows]]()
     live, size = read_live(folder, manifest.segment_rows, manifest.live), manifest.segment_rows // 8
-    following: list[SegmentLabel] = []
+    before, following = live.bits.copy(), list[SegmentLabel]()
     for label in manifest.segments:
         rows = folder / f"{_stem(label)}.rows"
         home = rows.resolve().parent
         if rows.is_symlink() and home not in sources and (home / MANIFEST).exists():
-            sources[home] = read_manifest(home)
-        source = sources.get(home)
-        if source is None or source.identity != manifest.identity:
+            source = read_manifest(home)
+            sources[home] = source, read_live(home, source.segment_rows, source.live)
+        if home not in sources or sources[home][0].identity != manifest.identity:
             following.append(label)
             continue
+        source, there = sources[home]
         now = next((one for one in source.segments if one.number == label.number), None)
-        following += [] if now is None else [now]
-        if now is None or _stem(now) != _stem(label):
-            there = read_live(home, source.segment_rows, source.live)
-            kept = np.uint8(0) if now is None else np.packbits(there.segment(label.number), bitorder="little")
-            live.bits[(label.number - live.first) * size :][:size] &= kept
-        if now is not None and _stem(now) != _stem(label):
-            for path in sorted(segment_paths(home, now)):
+        kept = np.uint8(0) if now is None else np.packbits(there.segment(label.number), bitorder="little")
+        live.bits[(label.number - live.first) * size :][:size] &= kept
+        if now is not None:
+            following.append(now)
+            for path in sorted(segment_paths(home, now)) if _stem(now) != _stem(label) else ():
                 _replace_link(folder / path.name, path)
-    if following != manifest.segments and manifest.live is not None:
+    if manifest.live is not None and (following != manifest.segments or (before != live.bits).any()):
         manifest.segments = following
         manifest.live = write_live(folder, manifest.live.number + 1, live.first, live.bits)
         write_checked(folder / MANIFEST, manifest)

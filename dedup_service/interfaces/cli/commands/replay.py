@@ -80,8 +80,8 @@ def replay_command(**options: Any) -> int:
     Without options, the verdicts are those that were given. Another rule or action needs only the log.
     Another space (--space) needs `--from pages`; pages that have expired from that topic are
     left out and counted (exit code 3). Retractions and corrections apply at their places in the log. The
-    log is only read, and services continue. A log that goes on from bases needs them all (--base), as they were;
-    new topics have them, too.
+    log is only read, and services continue. A log that goes on from bases needs them all (--base), as they were
+    but for take-downs; new topics have them, too.
 
     With --to-prefix, new topics get a log and verdicts, with `--from pages` also the pages, as if a service
     had decided them so from the start, but without those that were retracted later. `serve --prefix` continues from

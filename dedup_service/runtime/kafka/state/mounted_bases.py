@@ -9,8 +9,8 @@ begin as links to those of the first base, those of further bases are entered be
 the state of its last commit. Names of pages of a base are read from its journal.
 
 A process that has not the bases of the log as they were when it was begun must not decide: `BaseUnusableError` says
-which one is missing or another one. A base that has only retracted pages since is the same one. These are absent where
-the log begins now; a process that decides lets the log lose them (`retracted`), so that all do at one place.
+which one is missing or another one. A base that has only retracted pages since is the same one. These are absent for
+whoever starts; a process that decides lets the log lose them (`retracted`), so that all that run do at one place.
 """
 
 import shutil
@@ -36,7 +36,7 @@ from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.store.errors import translated_os_errors
 from dedup_service.runtime.store.linked_store import follow_sources, link_again, manifest_digest
-from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_manifest
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.whole_file import read_extra
 
@@ -252,15 +252,20 @@ def _mounted(base: LogBase, given: Mapping[str, str], download: Path, scratch: P
     place = given[base.name]
     try:
         if is_address(place) and not download.exists():  # it is asked for again and again, and may be large
-            found = remote_manifest(place, scratch)
-            if found is None or found.label.log != base.log or found.sequence < base.records:
-                at = "nothing" if found is None else f"record {found.sequence} of state {found.label.log}"
-                raise BaseUnusableError(f"base {base.name}: state {base.log} expected, {at} found in {place}")
+            _require_there(base, remote_manifest(place, scratch), place)
         return _opened(base.name, place, download, scratch, space_id)
     except BaseUnusableError:
         raise
     except (ConfigurationError, StateError, AddressUnreachableError) as error:
         raise BaseUnusableError(f"base {base.name}: {error} (given here: {place})") from error
+
+
+def _require_there(base: LogBase, found: Manifest | None, place: str) -> None:
+    if found is None or found.label.log != base.log or found.sequence < base.records:
+        at = "nothing" if found is None else f"record {found.sequence} of state {found.label.log}"
+        raise BaseUnusableError(
+            f"base {base.name}: record {base.records} of state {base.log} expected, {at} found in {place}"
+        )
 
 
 def _opened(name: str, place: str, download: Path, scratch: Path, space_id: str | None) -> Base:

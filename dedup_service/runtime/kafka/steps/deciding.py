@@ -90,6 +90,8 @@ _NEAR_MESSAGES = 64  # before the end of the log at which a process joins: a sec
 _REVOKE_S = 60.0  # a transaction ends, committed or given up, long before
 _REFRESH_S = 5.0
 _STATS_S = 1.0
+_MAX_LOST = 10_000
+"""Pages of one record: some 100 KB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -617,13 +619,10 @@ class DecideStep:
 
     def _learn_what_bases_lost(self) -> None:
         """Let the log say which pages its bases have retracted: every replica removes them at the same place."""
-        retracted = frozenset(self._retracted())
-        lost = sorted(retracted - self._lost_of_bases)
+        lost = sorted(self._retracted() - self._lost_of_bases)[:_MAX_LOST]
         if self._loss_of_bases is None and lost:
-            self._lost_of_bases = retracted
-            if self._sharded is None:  # else the shards know which they have
-                lost = [sequence for sequence in lost if self._replica.holds(sequence)]
-            self._loss_of_bases = UnwrittenRecord(tuple(lost), "retracted in a base") if lost else None
+            self._lost_of_bases |= set(lost)
+            self._loss_of_bases = UnwrittenRecord(tuple(lost), "retracted in a base")
 
     def _note_logged(self) -> None:
         """Let the step's offsets pass what has no outcome by now, up to where fingerprinting was."""

@@ -194,7 +194,7 @@ def test_one_state_under_two_names_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_a_base_that_has_retracted_pages_is_the_same_base(tmp_path: Path, compact: bool) -> None:
-    """They are absent from where the log says so, for a new process from its beginning; also in a copy from an address."""
+    """They are absent from the next start on, also in a copy from an address that is downloaded again."""
     records = [story_page(f"https://a.example/{at}", 0, at, 0, at) for at in range(60)]
     corpus = made(tmp_path / "corpus", records, setting=StateSettings(IndexLayout(slots=8, window=8)))
     given, address = {"corpus": str(corpus)}, f"file://{corpus}"
@@ -215,7 +215,7 @@ def test_a_base_that_has_retracted_pages_is_the_same_base(tmp_path: Path, compac
     for folder, place in (("own", str(corpus)), ("remote", address), ("fresh", str(corpus))):
         found = run(tmp_path / folder, log, {"corpus": place}).verdicts
         unique = {verdict.url for verdict in found if verdict.duplicate_of is None}
-        early = {"https://b.example/3"} if folder == "fresh" else set[str]()
+        early = {"https://b.example/3"} if folder == "fresh" else set[str]()  # decided before, but for a new process
         assert unique == {"https://b.example/30", "https://b.example/59"} | early
 
 
@@ -242,7 +242,7 @@ def test_a_base_at_an_address_is_downloaded_once(tmp_path: Path) -> None:
     log = log_of(first_with({"corpus": str(corpus)}, tmp_path), records[40:])
     expected = run(tmp_path / "fresh", log, {"corpus": str(corpus)})
     files.put(str(other), address, recursive=True)
-    with pytest.raises(BaseUnusableError, match="expected, record .* found in memory://"):
+    with pytest.raises(BaseUnusableError, match=r"expected, record .* found in memory://"):
         run(tmp_path / "own", log, {"corpus": address})
     files.rm(address, recursive=True)
     with pytest.raises(BaseUnusableError, match="expected, nothing found"):
