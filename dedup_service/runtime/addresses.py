@@ -7,12 +7,14 @@ A folder at an address of object storage, as `s3://bucket/prefix`, whose files a
 What goes wrong is an error of `addresses`; a file that is not there is a FileNotFoundError.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
+
+_PIECE_BYTES = 8 << 20
 
 
 class RemoteFolder:
@@ -28,10 +30,15 @@ class RemoteFolder:
         with translated_errors(self.address):
             return bytes(self._files.cat_file(f"{self._root}/{name}"))
 
-    def get(self, name: str, path: Path) -> None:
-        """Download a file to `path`."""
-        with translated_errors(self.address):
-            self._files.get_file(f"{self._root}/{name}", str(path))
+    def get(self, name: str, path: Path, report: Callable[[int], None] = lambda _: None) -> None:
+        """Download a file to `path`, which is there once it is complete. report: is told of bytes as they come."""
+        partial = path.with_name(path.name + ".part")
+        with translated_errors(self.address), self._files.open(f"{self._root}/{name}", "rb") as source:
+            with partial.open("wb") as target:
+                while piece := source.read(_PIECE_BYTES):
+                    target.write(piece)
+                    report(len(piece))
+            partial.replace(path)
 
 
 if TYPE_CHECKING:

@@ -3,9 +3,12 @@
 import json
 import re
 import subprocess
+import threading
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,8 @@ ALL = (
     "podAnnotations.team=crawl",
     "extraArgs={--log-level,debug}",
     "spaceArgs={--space,tf}",
+    "envSecret=storage",
+    "networkPolicy.egress[0].ports[0].port=443",
 )
 NO_SCHEMA = "ServiceMonitor"  # defined by the Prometheus operator, not by Kubernetes
 
@@ -69,9 +74,11 @@ def render(helm: Path) -> Render:
     return rendered
 
 
-def run(helm: Path, *values: str, kubernetes: str = NEWEST) -> subprocess.CompletedProcess[str]:
+def run(
+    helm: Path, *values: str, kubernetes: str = NEWEST, more: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     chosen = [word for value in values for word in ("--set", value)]
-    command = [helm, "template", "crawl", CHART, "--kube-version", kubernetes, *chosen]
+    command = [helm, "template", "crawl", CHART, "--kube-version", kubernetes, *more, *chosen]
     return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
@@ -144,6 +151,79 @@ def test_every_shard_has_a_stateful_set(render: Render, count: int) -> None:
     assert options(pods(documents)["resolver"])["--shards"] == str(count)
 
 
+def test_kubernetes_refuses_another_number_of_shards(render: Render) -> None:
+    """It is in the selectors of shards and resolver, which cannot change, wherever what was rendered is applied."""
+    for count in (2, 4):
+        documents = render(BROKERS, f"shards.count={count}")
+        for name, work in of_kind(documents, "StatefulSet").items():
+            assert work["spec"]["selector"]["matchLabels"]["twinsieve/shards"] == str(count), name
+        assert "twinsieve/shards" not in serving(documents)["fingerprint"]["spec"]["selector"]["matchLabels"]
+
+
+def test_an_upgrade_refuses_another_number_of_shards(helm: Path, tmp_path: Path) -> None:
+    """Before anything is changed, and the message says where the way is described; the same number is accepted."""
+    [shard] = [
+        work
+        for name, work in of_kind(list(yaml.safe_load_all(run(helm, BROKERS).stdout)), "StatefulSet").items()
+        if name == "shard-1"
+    ]
+    with cluster_of({"crawl-twinsieve-shard-1": shard}, tmp_path / "config") as config:
+        server = ("--dry-run=server", "--is-upgrade", "--kubeconfig", str(config))
+        same, other = (run(helm, BROKERS, f"shards.count={count}", more=server) for count in (4, 8))
+    assert "shards.count" not in same.stderr  # it asks for more than there is, later
+    assert other.returncode != 0
+    assert "shards.count is 8, and the release has 4 shards" in other.stderr
+    assert "docs/shards.md" in other.stderr
+
+
+@contextmanager
+def cluster_of(sets: dict[str, Document], config: Path) -> Iterator[Path]:
+    """Serve the API of Kubernetes as far as it has these StatefulSets; yield a file that leads there."""
+
+    class Api(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = answers.get(self.path.split("?")[0], sets.get(self.path.rsplit("/", 1)[-1]))
+            body = json.dumps(found or {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    apps = {"groupVersion": "apps/v1", "version": "v1"}
+    resource = {"name": "statefulsets", "singularName": "", "namespaced": True, "kind": "StatefulSet", "verbs": ["get"]}
+    answers = {
+        "/version": {"major": "1", "minor": NEWEST.split(".")[1], "gitVersion": f"v{NEWEST}.0"},
+        "/api": {"kind": "APIVersions", "versions": ["v1"]},
+        "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": []},
+        "/apis": {
+            "kind": "APIGroupList",
+            "apiVersion": "v1",
+            "groups": [{"name": "apps", "versions": [apps], "preferredVersion": apps}],
+        },
+        "/apis/apps/v1": {"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": [resource]},
+    }
+    with ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        where = {"server": f"http://127.0.0.1:{server.server_port}"}
+        context = {"cluster": "test", "user": "test", "namespace": "default"}
+        value = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": where}],
+            "users": [{"name": "test", "user": {}}],
+            "contexts": [{"name": "test", "context": context}],
+            "current-context": "test",
+        }
+        config.write_text(json.dumps(value), "utf-8")
+        try:
+            yield config
+        finally:
+            server.shutdown()
+
+
 def test_steps_of_each_group(render: Render) -> None:
     """Fingerprinters are a Deployment without a claim; shards and resolver keep their state."""
     documents = render(BROKERS, "shards.count=1")
@@ -200,7 +280,7 @@ def test_what_a_process_writes_can_be_written(render: Render) -> None:
 
 
 def test_probes_let_a_shard_restore(render: Render) -> None:
-    """A shard has an hour to become alive; before it is ready it is not restarted."""
+    """A shard has an hour to start, for which it has an answer of its own; nobody asks before whether it is alive."""
     for name, work in serving(render(BROKERS)).items():
         [process] = work["spec"]["template"]["spec"]["containers"]
         [port] = process["ports"]
@@ -208,7 +288,7 @@ def test_probes_let_a_shard_restore(render: Render) -> None:
         paths = {kind: process[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
         assert {probe["port"] for probe in paths.values()} == {port["name"]}
         assert {kind: probe["path"] for kind, probe in paths.items()} == {
-            "startup": "/livez",
+            "startup": "/startupz",
             "liveness": "/livez",
             "readiness": "/readyz",
         }
@@ -277,7 +357,8 @@ def test_the_network_is_closed_but_for_brokers_names_and_metrics(
     assert policy["spec"]["ingress"] == [
         {"from": [monitoring], "ports": [{"port": VALUES["httpPort"], "protocol": "TCP"}]}
     ]
-    dns, kafka = policy["spec"]["egress"]
+    dns, kafka, *others = policy["spec"]["egress"]
+    assert others == ([{"ports": [{"port": 443}]}] if values == ALL else [])
     assert sorted((port["port"], port["protocol"]) for port in dns["ports"]) == [(53, "TCP"), (53, "UDP")]
     assert [port["port"] for port in kafka["ports"]] == ports
     assert kafka.get("to") == peers

@@ -34,7 +34,7 @@ GENERATE_COMMAND = 'python -c "import secrets; print(secrets.token_urlsafe())"'
 COOKIE = "twinsieve_dashboard"
 MAX_BODY = 64 << 10
 SAFE = frozenset({"GET", "HEAD"})
-PROBES = frozenset({"/livez", "/readyz"})
+PROBES = frozenset({"/startupz", "/livez", "/readyz"})
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

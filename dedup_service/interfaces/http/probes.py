@@ -1,10 +1,12 @@
-"""Health of a service, and the routes `/livez`, `/readyz` and `/metrics`.
+"""Health of a service, and the routes `/startupz`, `/livez`, `/readyz` and `/metrics`.
 
-A service is live while the loop of each step is running, or, during a restore, while the restore makes
-progress. A step that completes no turn of its loop within the limit is stuck, and the process should be
-restarted. A service is ready once its state is restored and each step has partitions of `pages`, so that it
-can process pages, and as long as it does: it is not ready while records of one of its partitions wait and none is
-done for too long, or while nobody knows whether they wait. A service that is behind but makes progress is ready.
+A service has started once its state is restored, or when it waits for somebody to put a base there. It is live
+while the loop of each step is running, or, before that, while bases are downloaded and entered, tables loaded and
+the log restored: as long as that makes progress. A step that completes no turn of its loop within the limit is
+stuck, and the process should be restarted. A service is ready once its state is restored and each step has
+partitions of `pages`, so that it can process pages, and as long as it does: it is not ready while records of one
+of its partitions wait and none is done for too long, or while nobody knows whether they wait. A service that is
+behind but makes progress is ready.
 """
 
 import time
@@ -64,6 +66,13 @@ class Health(Observer):
         self._last_progress = clock()
         self._stopping = False
 
+    def started(self) -> ProbeAnswer:
+        """Whether the state is restored, so that `live` and `ready` are to be asked."""
+        status = self._status()
+        if status.ready or status.waits_for:
+            return ProbeAnswer(True, "started")
+        return ProbeAnswer(False, _unrestored(status))
+
     def live(self) -> ProbeAnswer:
         """Whether every step took a turn within the limit."""
         status, now = self._status(), self._clock()
@@ -71,7 +80,7 @@ class Health(Observer):
             return ProbeAnswer(True, f"waiting: {status.waits_for}")  # a restart would not change that
         last_turns = {step.step: max(step.ticked_at, self._last_progress) for step in status.steps}
         if not status.steps:
-            last_turns["restore" if status.restore else "start"] = self._last_progress
+            last_turns["restore" if status.restore else "start"] = max(self._last_progress, status.start[1])
         for name, turn_at in last_turns.items():
             if now - turn_at > self._limit_s:
                 idle = f"{name} has made no progress for {now - turn_at:.0f} s"
@@ -159,7 +168,7 @@ def _unrestored(status: ServiceStatus) -> str:
     if status.waits_for:
         return status.waits_for
     if status.restore is None:
-        return "starting"
+        return status.start[0]
     if status.restore.done:
         return "restored, starting"
     return f"restoring: {status.restore.messages:,} of {status.restore.total:,} messages"
@@ -171,8 +180,9 @@ def probes_app(health: Health, registry: CollectorRegistry) -> Starlette:
 
 
 def probes(health: Health) -> list[BaseRoute]:
-    """Return the routes `/livez` and `/readyz`."""
-    return [Route("/livez", _probe(health.live)), Route("/readyz", _probe(health.ready))]
+    """Return the routes `/startupz`, `/livez` and `/readyz`."""
+    asked = {"/startupz": health.started, "/livez": health.live, "/readyz": health.ready}
+    return [Route(path, _probe(answer)) for path, answer in asked.items()]
 
 
 def metrics_route(registry: CollectorRegistry) -> BaseRoute:

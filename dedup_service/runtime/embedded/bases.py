@@ -14,9 +14,8 @@ them.
 """
 
 import logging
-import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,6 +48,7 @@ from dedup_service.runtime.store.linked_store import link_store, manifest_digest
 from dedup_service.runtime.store.manifest import INTENT, MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
+from dedup_service.runtime.store.stored_entries import Report
 from dedup_service.runtime.store.whole_file import read_extra
 
 _LOG = logging.getLogger(__name__)
@@ -297,24 +297,29 @@ def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id:
         )
 
 
-def download_base(address: str, folder: Path) -> None:
-    """Download the base at an address into `folder`, unless it is there.
+def download_base(address: str, folder: Path, report: Report = lambda *_: None) -> None:
+    """Download the base at an address into `folder`, unless it is there; go on with what an earlier call has finished.
 
     StateError if there is no state or it changes meanwhile; ConfigurationError, AddressUnreachableError.
     """
     if (folder / PAGES_FOLDER / MANIFEST).exists() or (folder / JOURNAL_FILE).exists():
         return
     work = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(work, ignore_errors=True)
     try:
-        (work / PAGES_FOLDER).mkdir(parents=True)
+        (work / PAGES_FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StateFullError(f"cannot write to {work}: {error}; free space") from error
-    remote = RemoteFolder(address)
+    remote, told = RemoteFolder(address), 0
+
+    def more(size_bytes: int) -> None:
+        nonlocal told
+        told += size_bytes
+        report(f"downloading MB of {address}", told >> 20, 0)
+
     try:
         with suppress(FileNotFoundError):
-            _download_pages(remote, work / PAGES_FOLDER)
-        remote.get(JOURNAL_FILE, work / JOURNAL_FILE)
+            _download_pages(remote, work / PAGES_FOLDER, more)
+        remote.get(JOURNAL_FILE, work / JOURNAL_FILE, more)
         with suppress(FileNotFoundError):
             remote.get(JOURNAL_FILE + WRITE_AHEAD, work / (JOURNAL_FILE + WRITE_AHEAD))
     except FileNotFoundError as error:
@@ -337,10 +342,13 @@ def remote_manifest(address: str, scratch: Path) -> Manifest | None:
     return None
 
 
-def _download_pages(remote: RemoteFolder, pages: Path) -> None:
-    """Download the kept pages; FileNotFoundError if there are none."""
+def _download_pages(remote: RemoteFolder, pages: Path, more: Callable[[int], None]) -> None:
+    """Download the kept pages, but for files of this commit that are there; FileNotFoundError if there are none."""
     manifest = f"{PAGES_FOLDER}/{MANIFEST}"
     content = remote.read(manifest)
+    if not (pages / MANIFEST).exists() or (pages / MANIFEST).read_bytes() != content:
+        for path in pages.iterdir():
+            path.unlink()
     (pages / MANIFEST).write_bytes(content)
     with store_errors():
         found = read_manifest(pages)
@@ -348,9 +356,9 @@ def _download_pages(remote: RemoteFolder, pages: Path) -> None:
         if path.parent != pages:
             raise StateDamagedError(f"{remote.address} has a manifest that names {path.name} elsewhere: do not use it")
         try:
-            remote.get(f"{PAGES_FOLDER}/{path.name}", path)
+            if not path.exists():
+                remote.get(f"{PAGES_FOLDER}/{path.name}", path, more)
         except FileNotFoundError as error:
-            path.unlink(missing_ok=True)
             if not may_be_missing(pages, found, path):
                 raise StateDamagedError(
                     f"{remote.address} has no complete state, {path.name} is missing: copy the folder there again, "

@@ -36,7 +36,7 @@ from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.manifest import StoreLabel
-from dedup_service.runtime.store.stored_entries import StoredEntries
+from dedup_service.runtime.store.stored_entries import Report, StoredEntries
 
 _PIECE = 512
 """Pages that are entered together."""
@@ -50,6 +50,7 @@ def enter_further(
     tail: str,
     rule: MatchRule,
     layout: IndexLayout,
+    report: Report = lambda *_: None,
 ) -> None:
     """Enter the kept pages of all bases but the first, whose pages are in `pages`, and commit the store there.
 
@@ -65,7 +66,7 @@ def enter_further(
             )
             after = bases[0].records
             for base in bases[1:]:
-                state = _entered(base, after, state, candidates)
+                state = _entered(base, after, state, candidates, report)
                 after += base.records
             state = replace(state, young=tuple(candidates.young()), removed=tuple(candidates.removed()))
             if not entries.has_all_images:
@@ -75,7 +76,7 @@ def enter_further(
             entries.close()
 
 
-def _entered(base: Base, after: int, state: DeciderState, candidates: LocalCandidates) -> DeciderState:
+def _entered(base: Base, after: int, state: DeciderState, candidates: LocalCandidates, report: Report) -> DeciderState:
     """Enter the pages of a base; return the state of a decider behind them. after: records before those of the base."""
     ordinal, host_text = state.ordinal, HostText(state.host_text)
     nothing = PageColumns.of_entries([])
@@ -100,6 +101,7 @@ def _entered(base: Base, after: int, state: DeciderState, candidates: LocalCandi
         candidates.settle(ordinal, nothing)
         candidates.keep(PageColumns.of_entries(added))
         ordinal += len(added)
+        report(f"entering pages of base {base.name}", ordinal - state.ordinal, base.entries)
     candidates.settle(ordinal, nothing)
     expiry = Expiry(state=state.expiry)
     for minute, since in np.frombuffer(base.state.expiry.times, np.int64).reshape(-1, 2).tolist():

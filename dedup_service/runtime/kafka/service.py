@@ -167,6 +167,7 @@ class Service:
             settings.connection, self._topics, settings.group_id, interval_s=watch_interval_s(settings.stall_s)
         )
         self._restore: RestoreEvent | None = None
+        self._start = "starting", time.monotonic()
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
         self._waits_for = ""
@@ -179,7 +180,8 @@ class Service:
     def status(self) -> ServiceStatus:
         """Return the status of the service; may be called from any thread, at any time."""
         steps = tuple(step.status for step in list(self._steps.values()))
-        return ServiceStatus(self._restore, steps, len(self._settings.steps), self._monitor.backlog(), self._waits_for)
+        backlog = self._monitor.backlog()
+        return ServiceStatus(self._restore, steps, len(self._settings.steps), backlog, self._waits_for, self._start)
 
     @property
     def space_options(self) -> SpaceOptions:
@@ -221,6 +223,7 @@ class Service:
                 snapshot_every=settings.snapshot_every,
                 pages=CANONICAL_PAGES if CANONICAL in settings.steps else PAGES_FOLDER,
             )
+            local.pages.report = self._report_start
             stack.callback(lambda: local.close(self.left_s()))
             stack.callback(lambda: self._monitor.close(self.left_s()))
             try:
@@ -243,7 +246,9 @@ class Service:
             settings.action,
             settings.keep,
             may_be_lower=is_bounded,
-            bases=partial(offered_bases, settings.bases, self._bases_folder, space_id) if settings.bases else None,
+            bases=partial(offered_bases, settings.bases, self._bases_folder, space_id, self._report_start)
+            if settings.bases
+            else None,
         )
         if DECIDE in settings.steps:
             load_kernels(fingerprinter, requested.policy)
@@ -399,7 +404,8 @@ class Service:
         require_bases(policy, self._settings.bases)
         if not policy.bases:
             return None
-        bases = MountedBases.open(policy.bases, self._settings.bases, self._bases_folder, space_id)
+        given, folder = self._settings.bases, self._bases_folder
+        bases = MountedBases.open(policy.bases, given, folder, space_id, self._report_start)
         stack.callback(bases.close)
         self._bases = bases
         return bases
@@ -497,6 +503,10 @@ class Service:
     def _appender(self, name: str) -> LogAppender:
         settings = self._settings
         return LogAppender(settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MAX_BYTES)
+
+    def _report_start(self, what: str, done: int, total: int) -> None:
+        """Note how far the start is; any thread may call it."""
+        self._start = f"{what}: {done:,}" + (f" of {total:,}" if total else ""), time.monotonic()
 
     def _report_restore(self, event: RestoreEvent) -> None:
         self._restore = event

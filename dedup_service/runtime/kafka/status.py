@@ -109,7 +109,8 @@ class ServiceStatus:
 
     restore: progress of the restore; None before it begins, and where the service does not decide.
     steps: those that run. expected: how many should run. backlog: of the whole service, as last measured. waits_for:
-    what somebody has to put right before it can start, "" for nothing.
+    what somebody has to put right before it can start, "" for nothing. start: how far it is with what comes before the
+    restore, and when that was last told, in monotonic seconds.
     """
 
     restore: RestoreEvent | None
@@ -117,6 +118,7 @@ class ServiceStatus:
     expected: int
     backlog: Backlog = field(default_factory=Backlog)
     waits_for: str = ""
+    start: tuple[str, float] = ("starting", 0.0)
 
     @property
     def ready(self) -> bool:

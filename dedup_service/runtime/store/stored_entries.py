@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -53,7 +54,7 @@ _COMPACTED_AT_ONCE = 32 << 20
 """Bytes that compaction copies between two reports."""
 
 Report = Callable[[str, int, int], None]
-"""Progress of a compaction: (what, done, total)."""
+"""Progress of something long: (what, done, total); total is 0 where it is not known."""
 
 Removed = Callable[[bytes], Sequence[RemovedEntry]]
 """Returns the removed entries that the cells still need, from `extra` of a commit."""
@@ -80,6 +81,7 @@ class StoredEntries:
         removed: Removed,
         *,
         segment_rows: int = SEGMENT_ROWS,
+        report: Report = lambda *_: None,
     ) -> Self:
         """Open the entries in `folder`, with the tables that a rule needs, or begin with none.
 
@@ -89,14 +91,15 @@ class StoredEntries:
         try:
             tables, images = _empty(store, rule, layout)
             try:
-                restored = images.restore()
+                restored = images.restore(partial(report, "loading tables"))
             except StoreDamagedError as error:
                 _LOG.warning("%s: the tables are built again from the pages, which takes longer", error)
                 restored = False
                 images.close()
                 tables, images = _empty(store, rule, layout)
             if not restored:
-                images.rebuild(cell_columns, _pending(removed(store.extra())))
+                pending = _pending(removed(store.extra()))
+                images.rebuild(cell_columns, pending, partial(report, "building tables"))
             return cls(store, tables, images)
         except BaseException:
             store.close()

@@ -46,6 +46,20 @@ def test_a_restore_is_live_while_it_makes_progress(status: FakeStatus, health: H
     )
 
 
+def test_a_start_is_live_while_it_tells_of_progress(status: FakeStatus, health: Health) -> None:
+    """What comes before the restore, too; it has not started before it is restored, however live it is."""
+    for now in (8.0, 16.0, 24.0):
+        status.status, status.now = ServiceStatus(None, (), 2, start=("downloading MB of s3://b/c: 9", now)), now + 8
+        assert health.live().good
+        assert health.started() == health.ready() == ProbeAnswer(False, "downloading MB of s3://b/c: 9")
+    status.now = 35.0
+    assert not health.live().good
+    status.status = both_steps(35.0)
+    assert health.started().good
+    status.status = ServiceStatus(None, (), 2, waits_for="base corpus: not given")
+    assert health.started().good
+
+
 def test_a_process_without_a_base_is_live_and_not_ready(status: FakeStatus, health: Health) -> None:
     """However long it waits: to start it again would not help."""
     status.status = ServiceStatus(None, (), 2, waits_for="base corpus: manifest 5f expected, 77 found")

@@ -133,7 +133,7 @@ HTTP = (
     click.option(
         "--http",
         metavar="[HOST:]PORT",
-        help="Serve /livez, /readyz and /metrics, and the dashboard on loopback or with a token. "
+        help="Serve /startupz, /livez, /readyz and /metrics, and the dashboard on loopback or with a token. "
         "[default: none; default host: loopback]",
     ),
     DASHBOARD,

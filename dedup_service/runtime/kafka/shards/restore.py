@@ -70,6 +70,7 @@ class ShardBases:
             with self._bases.pages(label, policy) as store:
                 for piece in _pieces(store, self._number, self._removed):
                     own.append(piece)
+                    self._bases.report("copying pages of bases", own.next_row, 0)
             own.commit(-1, "")  # without a state, so that it is no snapshot
 
     def adopt(self, pages: Path) -> None:

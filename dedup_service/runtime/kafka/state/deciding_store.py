@@ -139,6 +139,8 @@ class DecidingStore:
         self.folder = folder
         self._every = every
         self._bases: FirstPages | None = None
+        self.report: Report = lambda *_: None
+        """Is told how far `entries` is."""
         self._stored: StoredSnapshot | None = None
         self._entries: StoredEntries | None = None
         self._taken_at = -1
@@ -207,6 +209,7 @@ class DecidingStore:
             policy.rule,
             policy.layout,
             _removed_in_base if stored is None else lambda _extra: stored.state.replica.decider.removed,
+            report=self.report,
         )
         self._stored = None
         return_freed_memory()

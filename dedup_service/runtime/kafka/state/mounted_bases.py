@@ -38,6 +38,7 @@ from dedup_service.runtime.store.errors import translated_os_errors
 from dedup_service.runtime.store.linked_store import follow_sources, link_again, manifest_digest
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.stored_entries import Report
 from dedup_service.runtime.store.whole_file import read_extra
 
 BASE_OPTION = "--base"
@@ -77,13 +78,21 @@ class BaseOffer:
 
 
 class MountedBases:
-    """Open bases. folder: for what is made of them. Use `open`."""
+    """Open bases. folder: for what is made of them. report: is told of what takes long. Use `open`."""
 
-    def __init__(self, bases: Sequence[Base], places: Sequence[LogBase], folder: Path) -> None:
+    def __init__(self, bases: Sequence[Base], places: Sequence[LogBase], folder: Path, report: Report) -> None:
         self._bases, self._places, self._folder = bases, places, folder
+        self.report = report
 
     @classmethod
-    def open(cls, expected: Sequence[LogBase], given: Mapping[str, str], folder: Path, space_id: str) -> Self:
+    def open(
+        cls,
+        expected: Sequence[LogBase],
+        given: Mapping[str, str],
+        folder: Path,
+        space_id: str,
+        report: Report = lambda *_: None,
+    ) -> Self:
         """Open the bases of a log. given: folder or address by name. folder: for files of this process.
 
         BaseUnusableError if one is not given, cannot be opened, or is not as the log says.
@@ -92,13 +101,13 @@ class MountedBases:
         bases: list[Base] = []
         try:
             for number, base in enumerate(expected, 1):
-                bases.append(_mounted(base, given, folder / str(number), scratch, space_id))
+                bases.append(_mounted(base, given, folder / str(number), scratch, space_id, report))
                 bases[-1] = _as_it_was(base, bases[-1], given[base.name], folder / str(number), scratch)
         except BaseException:
             for opened in bases:
                 opened.journal.close()
             raise
-        return cls(bases, expected, folder)
+        return cls(bases, expected, folder, report)
 
     def begun(self, log: str, policy: Policy) -> BasedState:
         """Return what the log begins with. log: its identity. policy: its first one."""
@@ -188,7 +197,7 @@ class MountedBases:
         work = self._folder / _BEGUN
         _delete(work)
         begin_pages(self._bases[0], work, label, -1, "")
-        enter_further(self._bases, work, label, -1, "", policy.rule, policy.layout)
+        enter_further(self._bases, work, label, -1, "", policy.rule, policy.layout, self.report)
         with store_errors():
             return state_in(read_extra(work, read_manifest(work).extra))
 
@@ -209,7 +218,9 @@ class _Names:
         self._names.erase(sequence)  # one in a base stays there: it is not changed
 
 
-def offered_bases(given: Mapping[str, str], folder: Path, space_id: str | None = None) -> BaseOffer:
+def offered_bases(
+    given: Mapping[str, str], folder: Path, space_id: str | None = None, report: Report = lambda *_: None
+) -> BaseOffer:
     """Return what a log begins with that goes on from these bases, by name in their order. folder: for scratch files.
 
     space_id: of the pages that come; None: that of the first base. ConfigurationError if two of them are one state;
@@ -220,7 +231,7 @@ def offered_bases(given: Mapping[str, str], folder: Path, space_id: str | None =
     policy = None
     after = 0
     for number, (name, place) in enumerate(given.items(), 1):
-        base = _opened(name, place, folder / str(number), scratch, space_id)
+        base = _opened(name, place, folder / str(number), scratch, space_id, report)
         space_id = base.journal.header.space_id
         with closing(base.journal):
             other = next((one.name for one in bases if one.log == base.journal.header.identity), None)
@@ -246,14 +257,16 @@ def require_bases(policy: Policy, given: Mapping[str, str]) -> None:
         )
 
 
-def _mounted(base: LogBase, given: Mapping[str, str], download: Path, scratch: Path, space_id: str) -> Base:
+def _mounted(
+    base: LogBase, given: Mapping[str, str], download: Path, scratch: Path, space_id: str, report: Report
+) -> Base:
     if base.name not in given:
         raise BaseUnusableError(f"base {base.name}: not given; give it with --base {base.name}=FOLDER")
     place = given[base.name]
     try:
         if is_address(place) and not download.exists():  # it is asked for again and again, and may be large
             _require_there(base, remote_manifest(place, scratch), place)
-        return _opened(base.name, place, download, scratch, space_id)
+        return _opened(base.name, place, download, scratch, space_id, report)
     except BaseUnusableError:
         raise
     except (ConfigurationError, StateError, AddressUnreachableError) as error:
@@ -268,9 +281,9 @@ def _require_there(base: LogBase, found: Manifest | None, place: str) -> None:
         )
 
 
-def _opened(name: str, place: str, download: Path, scratch: Path, space_id: str | None) -> Base:
+def _opened(name: str, place: str, download: Path, scratch: Path, space_id: str | None, report: Report) -> Base:
     if is_address(place):
-        download_base(place, download)
+        download_base(place, download, report)
         return open_base(name, download, scratch, space_id)
     return open_base(name, Path(place), scratch, space_id)
 

@@ -13,10 +13,16 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* Labels that select the pods of one group. Takes: root, component. */}}
+{{/*
+Labels that select the pods of one group. Takes: root, component. Kubernetes lets no selector of a StatefulSet change, so
+that of shards and resolvers says how many shards there are: their folders have the parts of so many.
+*/}}
 {{- define "twinsieve.selector" -}}
 {{ include "twinsieve.releaseSelector" .root }}
 app.kubernetes.io/component: {{ .component }}
+{{- if or (eq .component "resolver") (hasPrefix "shard-" .component) }}
+twinsieve/shards: {{ int .root.Values.shards.count | quote }}
+{{- end }}
 {{- end -}}
 
 {{/* Labels of an object. Takes: root, component. */}}
@@ -190,12 +196,17 @@ spec:
           valueFrom:
             fieldRef:
               fieldPath: metadata.name
+      {{- with $values.envSecret }}
+      envFrom:
+        - secretRef:
+            name: {{ . }}
+      {{- end }}
       ports:
         - name: http
           containerPort: {{ int $values.httpPort }}
-      # Alive while it restores its state; ready afterwards.
+      # Started once its state is restored.
       startupProbe:
-        httpGet: { path: /livez, port: http }
+        httpGet: { path: /startupz, port: http }
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: {{ int (.settings.startupProbes | default 60) }}

@@ -27,7 +27,8 @@ from dedup_service.core.log_records import (
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Action, Verdict
-from dedup_service.runtime.embedded.state import StateSettings
+from dedup_service.runtime.embedded.bases import download_base
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, StateSettings
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import (
@@ -254,6 +255,43 @@ def test_a_base_at_an_address_is_downloaded_once(tmp_path: Path) -> None:
     finally:
         files.rm(address, recursive=True)
     assert run(tmp_path / "own", log, {"corpus": address}).verdicts == expected.verdicts
+
+
+def test_a_long_start_tells_of_its_progress(tmp_path: Path) -> None:
+    """Bytes of a download, pages that are entered, and rows of which tables are built."""
+    records = stream(9, 60)
+    one, two = made(tmp_path / "one", records[:30]), made(tmp_path / "two", records[30:])
+    given, told = {"one": f"file://{one}", "two": str(two)}, list[str]()
+
+    def report(what: str, done: int, total: int) -> None:
+        told.append(what)
+        assert done <= total or not total
+
+    first = first_with(given, tmp_path)
+    bases = MountedBases.open(first.policy.bases, given, tmp_path / "own" / BASES_FOLDER, SPACE_ID, report)
+    with closing(bases), LocalState.open(tmp_path / "own") as local:
+        local.pages.report = report
+        restore(local, ListLog([first], first=first_offset(first.policy.based_on)), {}, bases=bases)
+    assert list(dict.fromkeys(told)) == [
+        f"downloading MB of file://{one}",
+        "entering pages of base two",
+        "loading tables",
+    ]
+
+
+def test_finished_files_of_a_download_are_kept(tmp_path: Path) -> None:
+    """An interrupted one goes on with the others, as long as the base is the same."""
+    corpus = made(tmp_path / "corpus", stream(9, 200))
+    (corpus / JOURNAL_FILE).rename(tmp_path / "journal")
+    with pytest.raises(StateError, match="holds no twinsieve state"):
+        download_base(f"file://{corpus}", tmp_path / "copy")
+    before = digests(corpus / PAGES_FOLDER)
+    for path in (corpus / PAGES_FOLDER).iterdir():
+        if path.name != MANIFEST:
+            path.unlink()
+    (tmp_path / "journal").rename(corpus / JOURNAL_FILE)
+    download_base(f"file://{corpus}", tmp_path / "copy")
+    assert {path.name for path in (tmp_path / "copy" / PAGES_FOLDER).iterdir()} == before.keys() - {"."}
 
 
 def test_files_of_a_base_that_are_missing_or_altered_end_the_process(tmp_path: Path) -> None:
