@@ -167,7 +167,7 @@ class Service:
             settings.connection, self._topics, settings.group_id, interval_s=watch_interval_s(settings.stall_s)
         )
         self._restore: RestoreEvent | None = None
-        self._start = "starting", time.monotonic()
+        self._starting = "starting", time.monotonic()
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
         self._waits_for = ""
@@ -181,7 +181,7 @@ class Service:
         """Return the status of the service; may be called from any thread, at any time."""
         steps = tuple(step.status for step in list(self._steps.values()))
         backlog = self._monitor.backlog()
-        return ServiceStatus(self._restore, steps, len(self._settings.steps), backlog, self._waits_for, self._start)
+        return ServiceStatus(self._restore, steps, len(self._settings.steps), backlog, self._waits_for, self._starting)
 
     @property
     def space_options(self) -> SpaceOptions:
@@ -506,7 +506,7 @@ class Service:
 
     def _report_start(self, what: str, done: int, total: int) -> None:
         """Note how far the start is; any thread may call it."""
-        self._start = f"{what}: {done:,}" + (f" of {total:,}" if total else ""), time.monotonic()
+        self._starting = f"{what}: {done:,}" + (f" of {total:,}" if total else ""), time.monotonic()
 
     def _report_restore(self, event: RestoreEvent) -> None:
         self._restore = event
