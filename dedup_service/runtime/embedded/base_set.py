@@ -30,7 +30,7 @@ from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal import Beginning, Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.untouched import open_untouched
-from dedup_service.runtime.store.linked_store import follow_sources, relink
+from dedup_service.runtime.store.linked_store import follow_sources, link_again
 from dedup_service.runtime.store.manifest import StoreLabel
 
 _DOWNLOADED = "bases"
@@ -106,11 +106,8 @@ class BaseSet:
 
     def adopt(self, journal: Journal, pages: Path) -> None:
         """Let a state that was opened again know where its bases are now. pages: its folder of kept pages."""
-        for old, label in zip(journal.log.bases, self._labels, strict=True):
-            if old.folder != label.folder:
-                with store_errors():
-                    relink(pages, Path(old.folder) / pages.name, Path(label.folder) / pages.name)
         with store_errors():
+            link_again(pages, self._bases[0].pages)
             follow_sources(pages)
         if tuple(self._labels) != journal.log.bases:
             journal.rename_bases(self._labels)

@@ -66,7 +66,7 @@ class BaseJournal:
 
     def __init__(self, folder: Path, scratch: Path, depth: int = 0) -> None:
         self._path, self._scratch = folder / JOURNAL_FILE, scratch
-        self._status: tuple[int, int] | None = None
+        self._in_place: list[tuple[int, int]] = []
         self._looked = self._files()
         self._database = self._opened()
         try:
@@ -106,7 +106,7 @@ class BaseJournal:
         for label, journal in self._inner:
             if base_of([label], sequence) is not None:
                 return journal.at(sequence - label.after)
-        if self._status is not None and self._status != self._now():
+        if self._in_place and self._files() not in ([], self._in_place):
             self._database.close()
             self._database = self._copied()
             self.log = JournalReader(self._database, self.header.space_id)
@@ -117,9 +117,8 @@ class BaseJournal:
 
         What cannot be read at present, as while it is written, is read by a later call.
         """
-        with suppress(OSError, StateError):
-            files = self._files()
-            if files != self._looked:
+        with suppress(StateError):
+            if (files := self._files()) not in ([], self._looked):
                 is_ahead = len(files) > 1
                 with closing(open_untouched(self._path) if is_ahead else self._unchanging()) as database:
                     retracted = JournalReader(database, self.header.space_id).retractions()
@@ -140,28 +139,26 @@ class BaseJournal:
             raise StateError(f"{self._path.parent} holds no twinsieve state: there is no {JOURNAL_FILE} in it")
         if len(self._files()) > 1:
             return self._copied()
-        self._status = self._now()
+        self._in_place = self._files()
         return self._unchanging()
 
     def _unchanging(self) -> Database:
         return Database(self._path, Access.UNCHANGING)
 
     def _files(self) -> list[tuple[int, int]]:
-        """Return what changes when the journal does: of its file, and of its write-ahead file unless that is empty."""
+        """Return what changes when the journal does: of its file, and of its write-ahead file unless that is empty.
+
+        [] if it is gone, which an open file is not.
+        """
         paths = (self._path, self._path.with_name(self._path.name + WRITE_AHEAD))
-        files = [path.stat() for path in paths if path.exists()]
+        try:
+            files = [path.stat() for path in paths if path.exists()]
+        except OSError:
+            return []
         return [(status.st_size, status.st_mtime_ns) for status in files if status.st_size]
 
-    def _now(self) -> tuple[int, int] | None:
-        """Return what changes when the file does; as before if it is gone, since it stays open."""
-        try:
-            status = self._path.stat()
-        except OSError:
-            return self._status
-        return status.st_size, status.st_mtime_ns
-
     def _copied(self) -> Database:
-        self._status = None
+        self._in_place = []
         try:
             folder = Path(tempfile.mkdtemp(dir=self._scratch))
         except OSError as error:

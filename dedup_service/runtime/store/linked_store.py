@@ -65,20 +65,10 @@ def link_store(source: Path, manifest: Manifest, folder: Path, label: StoreLabel
     write_checked(folder / MANIFEST, following)
 
 
-def relink(folder: Path, old: Path, new: Path) -> None:
-    """Let the links in `folder`, if it is there, that lead to files of the folder `old` lead to `new`."""
-    if not folder.exists():
-        return
-    with translated_os_errors(folder):
-        for path in folder.iterdir():
-            if path.is_symlink() and path.readlink().parent == old:
-                _replace_link(path, new / path.name)
-
-
 def link_again(folder: Path, source: Path) -> None:
-    """Let the links in `folder` lead to the files of those names in `source`, wherever those of before were."""
+    """Let the links in `folder`, if it is there, lead to the files of those names in `source`, wherever they led to."""
     with translated_os_errors(folder):
-        for path in folder.iterdir():
+        for path in folder.iterdir() if folder.exists() else ():
             target = (source / path.name).resolve()
             if path.is_symlink() and target != path.readlink() and (target.exists() or not path.exists()):
                 _replace_link(path, target)

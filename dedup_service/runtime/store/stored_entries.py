@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -89,17 +88,16 @@ class StoredEntries:
         """
         store = PageStore.open(folder, label, segment_rows=segment_rows)
         try:
-            tables, images = _empty(store, rule, layout)
+            tables, images = _empty(store, rule, layout, report)
             try:
-                restored = images.restore(partial(report, "loading tables"))
+                restored = images.restore()
             except StoreDamagedError as error:
                 _LOG.warning("%s: the tables are built again from the pages, which takes longer", error)
                 restored = False
                 images.close()
-                tables, images = _empty(store, rule, layout)
+                tables, images = _empty(store, rule, layout, report)
             if not restored:
-                pending = _pending(removed(store.extra()))
-                images.rebuild(cell_columns, pending, partial(report, "building tables"))
+                images.rebuild(cell_columns, _pending(removed(store.extra())))
             return cls(store, tables, images)
         except BaseException:
             store.close()
@@ -309,12 +307,14 @@ class _HeldRows:
         return self.entries._size()  # noqa: SLF001
 
 
-def _empty(store: PageStore, rule: MatchRule, layout: IndexLayout) -> tuple[EntryTables, TableImages]:
+def _empty(store: PageStore, rule: MatchRule, layout: IndexLayout, report: Report) -> tuple[EntryTables, TableImages]:
     tables = EntryTables(layout)
     tables.probe_for(rule)
     blocks = tables.indexes.pop("words", None)
     tables.indexes = {} if blocks is None else {"words": blocks}  # others are built from the store
-    return tables, TableImages(store, Tables(tables.hashes, tables.cells, blocks))
+    images = TableImages(store, Tables(tables.hashes, tables.cells, blocks))
+    images.report = report
+    return tables, images
 
 
 def _pending(

@@ -126,6 +126,8 @@ class TableImages:
         self._number = max([log.number for log in label.logs], default=0)
         self._walk: _Walk | None = None
         self._superseded: set[Path] = set()
+        self.report: Callable[[str, int, int], None] = lambda *_: None
+        """Is told how far `restore` and `rebuild` are, by several threads: (what, done, total)."""
         self.changes = 0
         """Entries that entered the cells or left them since the image was begun."""
 
@@ -206,10 +208,9 @@ class TableImages:
         parts += [part for log in self._logs if (part := log.cut()) is not None]
         return ImagesCut(ImagesLabel(self._image, logs, columns, len(self._tables.cells)), parts, obsolete)
 
-    def restore(self, report: Callable[[int, int], None] | None = None) -> bool:
+    def restore(self) -> bool:
         """Fill the tables as they were at the last commit; False, and they stay empty, if there is no image of them.
 
-        report: called with (pieces, all pieces), by several threads.
         Raises StoreDamagedError, naming the file, if something is altered or missing. The tables are then of no
         use: make new ones, and a new object, and call `rebuild`.
         """
@@ -222,9 +223,9 @@ class TableImages:
             with ThreadPoolExecutor(2, "restore") as threads:
                 columns = threads.submit(self._load_columns)
                 with closing(ImageReader(self._store.folder, self._store.manifest.identity, self._image)) as reader:
-                    self._load_tables(reader, 0, len(self._tables.hashes), report)
+                    self._load_tables(reader, 0, len(self._tables.hashes))
                     hashes = threads.submit(self._add_missing, self._image.first_row)  # while the disk reads the cells
-                    self._load_tables(reader, len(self._tables.hashes), len(self._names), report)
+                    self._load_tables(reader, len(self._tables.hashes), len(self._names))
                     self._redo(self._image, reader.pieces)
                 hashes.result()
                 columns.result()
@@ -239,12 +240,10 @@ class TableImages:
         self,
         cell_entries: CellEntries,
         pending: tuple[RowNumbers, Integers, npt.NDArray[np.uint64], bytes] | None = None,
-        report: Callable[[int, int], None] | None = None,
     ) -> None:
         """Fill the tables from the rows of the store alone: slower, with the same result.
 
         pending: rows that were removed and are still in the cells, with ordinals, sieves uint64[m, 2] and paths.
-        report: called with (rows, all rows).
         StoreDamagedError if a row is altered.
         """
         self._forget()
@@ -264,8 +263,7 @@ class TableImages:
             for start in range(0, len(numbers), _ROWS):
                 some = numbers[start : start + _ROWS]
                 done += len(some)
-                if report is not None:
-                    report(done, len(self._store))
+                self.report("building tables", done, len(self._store))
                 entries = self._store.entries(some)
                 sieves, paths = cell_entries(entries)
                 cells.restore(some, entries.rows["ordinal"].astype(np.int64), sieves, paths)
@@ -396,9 +394,7 @@ class TableImages:
             indexed = (rows["flags"] & np.uint8(_INDEXED)) == _INDEXED
             self._tables.blocks.insert_many(numbers[indexed].astype(np.int64), rows["words"][indexed].astype(np.uint64))
 
-    def _load_tables(
-        self, reader: ImageReader, first: int, end: int, report: Callable[[int, int], None] | None
-    ) -> None:
+    def _load_tables(self, reader: ImageReader, first: int, end: int) -> None:
         """Fill the tables from number `first` to `end` - 1 with an image, but for dead rows."""
         pieces, numbers = reader.pieces, np.zeros(len(reader.pieces), np.int64)
         for table in range(first, end):
@@ -408,27 +404,20 @@ class TableImages:
         # next() of an iterator is one step of the interpreter, so threads may share it
         todo = iter(np.flatnonzero((pieces["table"] >= first) & (pieces["table"] < end)).tolist())
         with ThreadPoolExecutor(_LOADERS, "image") as threads:
-            loads = [threads.submit(self._load_pieces, reader, numbers, todo, report) for _ in range(_LOADERS)]
+            loads = [threads.submit(self._load_pieces, reader, numbers, todo) for _ in range(_LOADERS)]
             crowds = [crowd for load in loads for crowd in load.result()]
         for table, more in crowds:
             list(self._tables.hashes.values())[table].table.load_crowds(more, self._store.live)
         for table in range(first, end):
             self._quotients[table].end_load()
 
-    def _load_pieces(
-        self,
-        reader: ImageReader,
-        numbers: Integers,
-        todo: Iterator[int],
-        report: Callable[[int, int], None] | None,
-    ) -> list[tuple[int, bytes]]:
+    def _load_pieces(self, reader: ImageReader, numbers: Integers, todo: Iterator[int]) -> list[tuple[int, bytes]]:
         """Load the pieces that come next until there is none; return the crowds of tables. numbers: in the table."""
         live, buffer, crowds = self._store.live_bits, reader.buffer(), []
         for piece in todo:
             if piece % _AHEAD_PIECES == 0:
                 reader.announce(piece, min(piece + 2 * _AHEAD_PIECES, len(reader.pieces) - 1))
-            if report is not None:
-                report(piece, len(reader.pieces))
+            self.report("loading tables", piece, len(reader.pieces))
             content, more = reader.piece(piece, buffer)
             table = int(reader.pieces["table"][piece])
             is_hashes = table < len(self._tables.hashes)
