@@ -217,7 +217,7 @@ class ShardStep:
 
     def _maintain_state(self) -> None:
         """Take a snapshot if one is due, and report. Raises StoreFullError if the disk does not take the state."""
-        self._local.pages.step()
+        self._local.step()
         if self._local.pages.due and not self._begun and not self._unsent:
             self._take_snapshot()
         if time.monotonic() - self._reported_at >= _REPORT_S:

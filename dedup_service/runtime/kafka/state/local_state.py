@@ -79,6 +79,11 @@ class LocalState:
             lock.release()
             raise
 
+    def step(self) -> None:
+        """Do a little of what kept pages and names need; call it in each turn. StoreFullError as `DecidingStore`."""
+        self.pages.step()
+        self.names.step()
+
     def take_snapshot(
         self, replica: Snapshotted, outcomes: PendingOutcomes, tail: str, *, nameless_to: int | None = None
     ) -> None:

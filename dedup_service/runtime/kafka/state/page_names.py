@@ -5,8 +5,8 @@ page. They are stored in SQLite, written in batches. A name that is missing is r
 with those after it, and added. The file may therefore be lost, outdated or not writable: that costs time,
 never a verdict.
 
-Names of retracted pages are erased, also from the bytes of the file. Those of pages that expired are deleted once
-no snapshot needs them (`forget`).
+Names of retracted pages are erased, also from the bytes of the file and its write-ahead file (`step`). Those of pages
+that expired are deleted once no snapshot needs them (`forget`).
 
 Invariants: the file has names of one log only, and none after the sequence at which a restore began, so it
 cannot return names from a log that was replaced. WAL with synchronous=NORMAL: after a power cut the file is
@@ -94,7 +94,7 @@ class PageNameStore:
             self.flush()
 
     def erase(self, sequence: int) -> None:
-        """Erase the name of a page that was retracted; nothing of it is left in the file."""
+        """Erase the name of a page that was retracted; nothing of it is left in the file after the next `step`."""
         self._latest.pop(sequence, None)
         if self._connection is None:
             return
@@ -106,19 +106,22 @@ class PageNameStore:
             self._warn(error)
 
     def forget(self, sequence: int) -> None:
-        """Delete the names of pages up to a sequence: some now, and some with each batch that is written.
-
-        Empties the write-ahead file of erased names.
-        """
+        """Delete the names of pages up to a sequence: some now, and some with each batch that is written."""
         self._forgotten = sequence
         if self._connection is None:
             return
         try:
             with self._connection:
                 self._connection.execute(_FORGET, (sequence, _FORGOTTEN_NAMES))
-            if self._erased:
-                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                self._erased = bool(busy)
+        except sqlite3.Error as error:
+            self._warn(error)
+
+    def step(self) -> None:
+        """Empty the write-ahead file if names were erased since the last call: it and the file have their bytes."""
+        if self._connection is None or not self._erased:
+            return
+        try:
+            self._erased = bool(self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
         except sqlite3.Error as error:
             self._warn(error)
 

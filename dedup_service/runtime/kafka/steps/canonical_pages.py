@@ -290,7 +290,7 @@ class CanonicalStep:
         records, self._records = self._records, 0
         pages = self._local.pages
         pages.note_applied(records)
-        pages.step()
+        self._local.step()
         if pages.due:
             self._take_snapshot()
         if records or written:

@@ -568,7 +568,7 @@ class DecideStep:
             self._report_index()
         if self._logged and self._position >= self._logged_end:
             self._note_logged()
-        self._local.pages.step()
+        self._local.step()
         if self._local.pages.due:
             self._take_snapshot()
 
