@@ -13,9 +13,9 @@ HOME = "https://example.org/"
 
 def test_a_page_that_takes_too_long_costs_only_its_own_links(caplog: pytest.LogCaptureFixture) -> None:
     """Pages that wait behind it are read, and the log names it."""
-    slow = HtmlResponse(f"{HOME}slow", body=b"<a href='https://example.com/'>a</a>" * 500_000)
+    slow = HtmlResponse(f"{HOME}slow", body=b"<a href='https://example.com/'>a</a>" * 1_000_000)
     quick = HtmlResponse(f"{HOME}quick", body=b"<a href='/b'>b</a>")
-    reader = Reader(("example.org",), timeout_s=0.5)
+    reader = Reader(("example.org",), timeout_s=1.0)
 
     async def read() -> list[Reading]:
         pages = (reader.read(response, whole_text=False) for response in (slow, quick))
@@ -27,4 +27,4 @@ def test_a_page_that_takes_too_long_costs_only_its_own_links(caplog: pytest.LogC
     finally:
         reader.close()
     assert [reading.links for reading in readings] == [(), (f"{HOME}b",)]
-    assert f"{HOME}slow>: not all links are followed: took longer than 0.5 s" in caplog.text
+    assert f"{HOME}slow>: not all links are followed" in caplog.text

@@ -121,6 +121,7 @@ def summary_of(text: str) -> dict[str, object]:
     return json.loads(next(line for line in text.splitlines() if line.startswith("{")))  # type: ignore[no-any-return]
 
 
+@pytest.mark.long
 def test_backfills_killed_at_random_while_a_crawl_goes_on_leave_each_page_once(
     broker: Broker,
     topics: Topics,
@@ -160,6 +161,7 @@ def test_backfills_killed_at_random_while_a_crawl_goes_on_leave_each_page_once(
     assert complaints(broker, topics, pages) == []
 
 
+@pytest.mark.long
 def test_of_two_at_once_the_later_one_goes_on_and_outputs_none_writes_nothing(
     broker: Broker,
     topics: Topics,

@@ -121,7 +121,7 @@ def service(broker: Broker, topics: Topics, state: Path, *steps: str) -> Service
         pytest.param(0.0, signal.SIGKILL, -9, marks=pytest.mark.long),
         pytest.param(0.5, signal.SIGKILL, -9, marks=pytest.mark.long),
         pytest.param(0.9, signal.SIGKILL, -9, marks=pytest.mark.long),
-        (0.3, signal.SIGTERM, 143),
+        pytest.param(0.3, signal.SIGTERM, 143, marks=pytest.mark.long),
     ],
 )
 def test_replay_to_prefix_killed_half_way(

@@ -219,6 +219,7 @@ def test_pages_behind_an_open_transaction_of_a_publisher_are_a_stall(
     assert not row(monitor.backlog(), FINGERPRINT).blocked
 
 
+@pytest.mark.long
 def test_a_transaction_that_keeps_the_steps_from_reading_on_is_named(
     connection: Connection, own_topics: Topics, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

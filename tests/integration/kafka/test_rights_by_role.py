@@ -131,6 +131,15 @@ PROBES = [("retract", URLS[0]), ("policy", "show"), ("replay", "--from", "pages"
 """Together they need what all of the above need, and a refused one ends in a second."""
 
 
+def test_replay_into_another_set(lists: AccessLists, served: Topics, call: Call) -> None:
+    """The rights of operators and those for the new set. No page is retracted yet."""
+    new = Topics(f"{served.prefix}new.")
+    create(lists.admin, new, Layout(partitions=1))
+    with allowed(lists, granted_to("operator", served.prefix) | granted_to("replayer", served.prefix)):
+        assert call(served, "replay", "--from", "pages", "--to-prefix", new.prefix)[0] == 0
+    assert count_of(lists.admin, new.verdicts) == len(URLS)
+
+
 @pytest.mark.parametrize("command", OPERATION, ids=" ".join)
 def test_an_operator_may_do_what_operators_do(
     lists: AccessLists, served: Topics, call: Call, command: tuple[str, ...]
@@ -138,15 +147,6 @@ def test_an_operator_may_do_what_operators_do(
     """Each command of theirs, with the rights of the role and no others."""
     with allowed(lists, granted_to("operator", served.prefix)):
         assert call(served, *command)[0] == 0
-
-
-def test_replay_into_another_set(lists: AccessLists, served: Topics, call: Call) -> None:
-    """The rights of operators and those for the new set."""
-    new = Topics(f"{served.prefix}new.")
-    create(lists.admin, new, Layout(partitions=1))
-    with allowed(lists, granted_to("operator", served.prefix) | granted_to("replayer", served.prefix)):
-        assert call(served, "replay", "--from", "pages", "--to-prefix", new.prefix)[0] == 0
-    assert count_of(lists.admin, new.verdicts) == len(URLS)
 
 
 def test_the_step_of_canonical_pages_needs_no_more_than_its_rights(

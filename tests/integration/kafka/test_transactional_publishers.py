@@ -59,6 +59,7 @@ def reaches(broker: Broker, topics: Topics, wanted: Mapping[int, int]) -> Callab
     return lambda: offsets_of(broker, topics) == {FINGERPRINT: wanted, DECIDE: wanted}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outputs", OutputMode)
 def test_what_is_no_record_is_not_missed(broker: Broker, topics: Topics, tmp_path: Path, outputs: OutputMode) -> None:
     """A partition ends with a marker, another has aborted records alone; retention deletes both while no one runs."""
