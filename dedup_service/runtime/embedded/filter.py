@@ -159,6 +159,18 @@ class NearDuplicateFilter:
         return self._state.rule
 
     @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record of the state; verdicts with larger ones are given from now on."""
+        with self._turn:
+            return self._state.journal.sequence
+
+    @property
+    def rule_since(self) -> int:
+        """Sequence since which `rule` is in force; verdicts with smaller ones were given by another rule."""
+        with self._turn:
+            return self._state.journal.log.rule_since()
+
+    @property
     def keep(self) -> Keep:
         """The bounds of expiry in force."""
         return self._state.keep

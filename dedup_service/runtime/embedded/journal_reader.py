@@ -294,6 +294,14 @@ class JournalReader:
                 since = sequence
         return since
 
+    def rule_since(self) -> int:
+        """Return the sequence of the policy since which the rule of the last one is in force."""
+        since, rule = 0, None
+        for sequence, detail in self._database.rows(_POLICIES):
+            if (own := json.loads(detail)["rule"]) != rule:
+                since, rule = sequence, own
+        return since
+
     def keep_at(self, sequence: int) -> Keep:
         """Return the bounds of expiry that were in force at `sequence`."""
         policies = self._database.rows(_POLICIES)

@@ -229,6 +229,12 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
         summary.print_json(**details, interrupted=interrupt.code is not None)
     elif not options["quiet"]:
         summary.print_table(**details)
+    if summary.by_another_rule and not options["as_json"]:
+        click.echo(
+            f"twinsieve: {summary.by_another_rule:,} verdicts are those of an earlier run, by another rule than "
+            "the one in force: to judge these records by it, give a new --state",
+            err=True,
+        )
     return interrupt.code or (ExitCode.BAD_RECORDS if summary.bad_records else ExitCode.DONE)
 
 
@@ -256,6 +262,7 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
             bases=options["bases"],
         )
         stack.enter_context(dedup)
+        summary.known, summary.rule_since = dedup.last_sequence, dedup.rule_since
         if dashboard is not None:
             print_dashboard_url(stack.enter_context(dashboard.serving(dedup, preparer.pool_state)).address)
         if earlier is None:

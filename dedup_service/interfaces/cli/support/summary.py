@@ -13,6 +13,8 @@ from dedup_service.core.verdict import Guard, Verdict, VerdictKind
 class Summary:
     """Counts of one run: verdicts by kind, guards, refused claims, bad records.
 
+    given_before: verdicts that an earlier run gave, as this one repeats them. by_another_rule: those of them that were
+    given by another rule than that in force. known, rule_since: the sequences by which `count` tells them.
     archived: records of the archive by kind; empty without one.
     """
 
@@ -21,6 +23,8 @@ class Summary:
         self.guards: Counter[str] = Counter()
         self.claim_refused = 0
         self.bad_records = 0
+        self.given_before = self.by_another_rule = 0
+        self.known = self.rule_since = -1
         self.archived: dict[str, int] = {}
 
     @property
@@ -35,6 +39,8 @@ class Summary:
             if verdict.guard is not None:
                 self.guards[verdict.guard.value] += 1
             self.claim_refused += verdict.claim_refused
+            self.given_before += verdict.sequence <= self.known
+            self.by_another_rule += verdict.sequence < self.rule_since
 
     def restore(self, counts: Mapping[str, Any]) -> None:
         """Begin with the counts that `as_dict` gave."""
@@ -42,6 +48,8 @@ class Summary:
         self.guards.update({name: count for name, count in counts["guards"].items() if count})
         self.claim_refused += counts["claim_refused"]
         self.bad_records += counts["bad_records"]
+        self.given_before += counts["given_before"]
+        self.by_another_rule += counts["by_another_rule"]
 
     def as_dict(self, **details: Any) -> dict[str, Any]:
         """Return the counts and `details` as JSON values."""
@@ -53,6 +61,8 @@ class Summary:
             "guards": guards,
             "claim_refused": self.claim_refused,
             "bad_records": self.bad_records,
+            "given_before": self.given_before,
+            "by_another_rule": self.by_another_rule,
             **({"archive": self.archived} if self.archived else {}),
             **details,
         }
@@ -78,6 +88,8 @@ class Summary:
         if self.claim_refused:
             table.add_row("claims refused", f"{self.claim_refused:,}", f"{self.claim_refused / self.pages:.1%}")
         table.add_row("bad records", f"{self.bad_records:,}", "")
+        if self.given_before:
+            table.add_row("given before", f"{self.given_before:,}", f"{self.given_before / self.pages:.1%}")
         for kind, count in self.archived.items():
             table.add_row(f"archived: {kind}", f"{count:,}", f"{count / self.pages:.1%}" if self.pages else "")
         console = Console(stderr=True)

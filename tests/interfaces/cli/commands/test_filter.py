@@ -130,6 +130,19 @@ def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
     assert state_info(tmp_path / "state").guards["hosts"] == 2
 
 
+def test_verdicts_that_were_given_before_are_counted(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """By another rule than the one in force, a warning says so; by the same one, none does."""
+    again = ("filter", pages, "--state", tmp_path / "state", "--from-start")
+    first = json.loads(cli(*again, "--json").err)
+    assert (first["given_before"], first["by_another_rule"]) == (0, 0)
+    same = cli(*again)
+    assert "given before" in same.err
+    assert "another rule" not in same.err
+    assert "5 verdicts are those of an earlier run, by another rule" in cli(*again, "--profile", "precise").err
+    other = json.loads(cli(*again, "--profile", "precise", "--json").err)
+    assert (other["given_before"], other["by_another_rule"]) == (5, 5)
+
+
 def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Path) -> None:
     """The table goes to stderr, so that it never mixes with verdicts; --quiet omits it."""
     assert "duplicate" in cli("filter", pages).err
