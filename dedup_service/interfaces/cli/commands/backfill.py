@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,6 @@ class _Counts:
     waited_s: float = 0.0
     under_way: int = 0
     space: str = ""
-    problems: list[str] = field(default_factory=list)
 
 
 @click.command("backfill", epilog=EPILOG)
@@ -118,8 +117,6 @@ def backfill_command(sources: tuple[str, ...], **options: Any) -> int:
     started, counts = time.monotonic(), _Counts()
     with Interrupt() as interrupt:
         _run(names, options, counts, interrupt)
-    for problem in counts.problems:
-        click.echo(f"twinsieve: {problem}", err=True)
     _report(options, counts, time.monotonic() - started, interrupted=interrupt.code is not None)
     return interrupt.code or (ExitCode.BAD_RECORDS if counts.bad_records else ExitCode.DONE)
 
@@ -158,8 +155,6 @@ def _run(names: Sequence[str], options: Mapping[str, Any], counts: _Counts, inte
             writer.write(files.items(batch, {id(record) for record, _ in bad}))
             advance(len(batch.records))
         writer.finish()
-        if not interrupt.stopped():
-            counts.problems += files.shorter()
 
 
 class _Files:
@@ -185,9 +180,8 @@ class _Files:
         if len(names) == 1:
             self._names[only] = _file_name(names[0])
         self._only, self._backfill, self._counts, self._advance = only, backfill, counts, advance
-        self._read = {self._names[name]: mark.number for name, mark in marks.items()}
         self._unchecked = {file for file in self._names.values() if backfill.done(file)}
-        for known in (backfill.files[file] for file in self._read):
+        for known in (backfill.files[self._names[name]] for name in marks):
             counts.already += known.pages + known.bad - 1  # the last one is read again
 
     def left(self, records: Iterable[Record | None], interrupt: Interrupt) -> Iterator[Record | None]:
@@ -197,14 +191,15 @@ class _Files:
         """
         from dedup_service.runtime.kafka.backfill.progress import digest_of
 
+        broken: set[str] = set()
         for record in records:
             if record is None:
                 yield None
                 continue
             file = self._file(record)
             done = self._backfill.done(file)
-            self._read[file] = record.number
             if _is_broken(record):
+                broken.add(file)  # what is left of it may be there the next time
                 yield record
                 continue
             if record.number >= done and file in self._unchecked:
@@ -217,6 +212,9 @@ class _Files:
                 return
             self._counts.already += 1
             self._advance(0)
+        if not interrupt.stopped():
+            for file in sorted(self._unchecked - broken):  # they ended before that record
+                self._backfill.check(file, None)
 
     def items(self, batch: PreparedBatch, bad: set[int]) -> "list[BackfillItem]":
         """Return what is to be written of a batch: its pages and, to be counted, its bad records, in their order.
@@ -236,14 +234,6 @@ class _Files:
             digest, ends = digest_of(record.identity), _end_of(record)
             items.append(BackfillItem(self._file(record), record.number, digest, page, value, ends))
         return items
-
-    def shorter(self) -> list[str]:
-        """Return what to say of files that have fewer records than were done of them."""
-        return [
-            f"{file} ends before record {done} now, up to which it was done: it was cut"
-            for file, read in self._read.items()
-            if read < (done := self._backfill.done(file))
-        ]
 
     def _file(self, record: Record) -> str:
         return self._names[record.source if isinstance(record, NamedRecord) else self._only]

@@ -80,6 +80,17 @@ def test_records_are_counted_once_wherever_reading_begins(tmp_path: Path, ending
         assert read_on(file, after(file, records[:done])) == (left, done)
 
 
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_shorter_file_under_the_same_name_is_refused(tmp_path: Path, left: int) -> None:
+    """Its records may be other ones; nothing would be added, and nothing said."""
+    file = tmp_path / "pages.jsonl"
+    file.write_bytes(b'{"a": 1}\n{"a": 2}\n{"a": 3}\n')
+    backfill = after(file, records_of(file))
+    file.write_bytes(b'{"a": 1}\n{"a": 2}\n'[: 9 * left])
+    with pytest.raises(FileChangedError, match="Give another --name"):
+        read_on(file, backfill)
+
+
 def site(folder: Path, *names: str) -> Path:
     """Write a folder of HTML files, with a link and what is no HTML."""
     for name in names:
