@@ -1,13 +1,16 @@
 """The fingerprinting step on a real broker: every record of `pages` is in the log, in order, in spite of faults."""
 
 import json
+import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
+from kafka import KafkaProducer
 
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source, TimeRecord
 from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent, RestoreEvent
@@ -229,6 +232,23 @@ def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers
     eventually(lambda: again.records == 1, again)
     again.end()
     assert len(log_of(broker.connection, topics)) == 404
+
+
+def test_a_backlog_is_in_the_log_in_the_order_of_its_timestamps(
+    broker: Broker, topics: Topics, workers: Preparer
+) -> None:
+    """One producer published to four partitions in order, of which one ended early, and one began late."""
+    started_ms, parts = int(time.time() * 1000) - 3_600_000, random.Random(37)
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
+        for number in range(1500):
+            among = range(3) if number < 500 else range(4) if number < 1000 else range(1, 4)
+            value = page(number).value
+            producer.send(topics.pages, value, partition=parts.choice(among), timestamp_ms=started_ms + number)
+    running = Running(broker.connection, topics, workers)
+    eventually(lambda: running.records == 1500, running)
+    running.end()
+    found = [record for record in log_of(broker.connection, topics) if isinstance(record, PageRecord)]
+    assert [record.prepared.page.url for record in found] == [f"https://a.example/{number}" for number in range(1500)]
 
 
 def test_a_lost_append_is_done_again(broker: Broker, topics: Topics, inline: Preparer) -> None:

@@ -9,7 +9,8 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from dedup_service.core.log_records import ExpiredRecord
-from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition, connect
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.monitor import BacklogMonitor
@@ -57,6 +58,26 @@ def expire(broker: Broker, topics: Topics, ends: Mapping[int, int]) -> None:
 def reaches(broker: Broker, topics: Topics, wanted: Mapping[int, int]) -> Callable[[], bool]:
     """Whether both steps have committed these offsets."""
     return lambda: offsets_of(broker, topics) == {FINGERPRINT: wanted, DECIDE: wanted}
+
+
+def test_a_partition_with_an_open_transaction_is_not_behind(broker: Broker, topics: Topics) -> None:
+    """What is committed of it is read, so other partitions do not wait for it; what is not read yet counts."""
+    group, name = f"{topics.prefix}g", f"{topics.prefix}publisher"
+    parts = [TopicPartition(topics.pages, number) for number in range(4)]
+    append(broker.connection, topics.pages, [Message(topics.pages, page(n), partition=n // 2) for n in range(4)])
+    with (
+        closing(connect(KafkaProducer, broker.connection, transactional_id=name)) as producer,
+        closing(GroupConsumer(broker.connection, topics.pages, group, "one", on_revoked=lambda _: None)) as reader,
+    ):
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topics.pages, page(4), partition=0).get(30)
+        found: list[ConsumerRecord] = []
+        until(lambda: len(found) == 1, "a record", lambda: found.extend(reader.poll(0.2, 1)))
+        assert reader.behind >= {parts[found[0].partition]}
+        until(lambda: not reader.behind, "all read to their ends", lambda: found.extend(reader.poll(0.2, 1)))
+        assert len(found) == 4
+        producer.abort_transaction()
 
 
 @pytest.mark.long

@@ -169,6 +169,7 @@ class GroupConsumer:
             self._configs["partition_fetch_bytes"] = _ON_DEMAND_BYTES
         self._on_demand = on_demand
         self._ends: Mapping[TopicPartition, int] = {}
+        self._committed_ends: Mapping[TopicPartition, int] = {}
         self._consumer: KafkaConsumer | None = None
         self._changes = _RebalanceListener()
         self._unplaced: frozenset[TopicPartition] = frozenset()
@@ -231,6 +232,13 @@ class GroupConsumer:
         Markers of transactions and aborted records below it are passed.
         """
         return self._reached
+
+    @property
+    def behind(self) -> frozenset[TopicPartition]:
+        """The partitions of this member that have records to read, and those whose end is not known yet."""
+        positions = internals.positions(self._consumer) if self._consumer else {}
+        ends = self._committed_ends
+        return frozenset(at for at in self.assigned if at not in ends or positions.get(at, -1) < ends[at])
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no more records of these; `poll` still keeps the membership alive."""
@@ -330,6 +338,7 @@ class GroupConsumer:
             return None
         if self._on_demand:
             internals.fetch_only_below(fresh, lambda: self._ends)
+        self._committed_ends = internals.note_ends(fresh)
         self._consumer, self._outside_since = fresh, None
         return fresh
 

@@ -215,6 +215,23 @@ def fetch_only_below(consumer: KafkaConsumer, ends: Callable[[], Mapping[TopicPa
     consumer._fetcher._fetchable_partitions = below
 
 
+def note_ends(consumer: KafkaConsumer) -> Mapping[TopicPartition, int]:
+    """Return where committed records end, of each partition that a broker has told of; it is kept up to date.
+
+    Touches `_fetcher._parse_fetched_data`: the library keeps the high watermark, which an open transaction is below.
+    """
+    ends: dict[TopicPartition, int] = {}
+    parse = consumer._fetcher._parse_fetched_data
+
+    def parsed(fetch: Any) -> Any:
+        if not fetch.partition_data.error_code:
+            ends[fetch.topic_partition] = fetch.partition_data.last_stable_offset
+        return parse(fetch)
+
+    consumer._fetcher._parse_fetched_data = parsed
+    return ends
+
+
 def refresh_metadata(consumer: KafkaConsumer, topic: str, timeout_s: float) -> None:
     """Fetch the partitions of `topic` before the group is joined; KafkaTimeoutError after `timeout_s`.
 

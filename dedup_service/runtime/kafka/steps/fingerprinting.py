@@ -54,12 +54,15 @@ from dedup_service.runtime.kafka.state.step_offsets import FINGERPRINT, StepOffs
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionTracker
 from dedup_service.runtime.kafka.steps.idle_offsets import IdleOffsets
-from dedup_service.runtime.kafka.steps.in_flight import Chunk, InFlight, InFlightLimits
+from dedup_service.runtime.kafka.steps.in_flight import Answered, InFlight, InFlightLimits
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer
 
 _FETCH_MAX_WAIT_S = 0.025
 """How long a broker may wait for a full fetch of `pages`; a page takes at least 0.1 s end to end."""
+
+_AWAITED_S = 2.0
+"""How long records of partitions that are behind wait for one that nothing comes from: its leader may be away."""
 
 _IDLE_S = 0.1  # nothing in flight: the poll returns early when a record arrives
 _BUSY_S = 0.01  # results of the workers are seen that much later; a poll costs 0.3 to 0.5 ms
@@ -143,6 +146,8 @@ class FingerprintStep:
         self.assigned: frozenset[TopicPartition] = frozenset()
         self._lag = lag
         self._buffered = (0, 0)
+        self._silent_since: dict[TopicPartition, float] = {}
+        self._unread: frozenset[TopicPartition] = frozenset()
         self.ticked_at = time.monotonic()
 
     @property
@@ -186,10 +191,16 @@ class FingerprintStep:
     def _read(self) -> None:
         """Read records of the partitions that are not full; the poll also keeps the process in the group."""
         self._pause(self._in_flight.full(self._consumer.assigned))
+        before = self._consumer.behind
         with self._timings.timed("poll"):
             records = self._consumer.poll(_BUSY_S if self._in_flight.records else _IDLE_S, self._settings.batch_records)
         self.assigned = self._consumer.assigned
-        self._in_flight.put(record for record in records if (record.topic, record.partition) in self.assigned)
+        behind = self._consumer.behind
+        mine = (record for record in records if (record.topic, record.partition) in self.assigned)
+        self._in_flight.put(mine, before | behind)
+        now, since = time.monotonic(), self._silent_since
+        self._silent_since = {partition: since.get(partition, now) for partition in behind - self._in_flight.partitions}
+        self._unread = behind - {partition for partition, at in self._silent_since.items() if now > at + _AWAITED_S}
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
         self._in_flight.drop(partitions)
@@ -210,8 +221,8 @@ class FingerprintStep:
 
     def _commit(self, stop: threading.Event, *, at_once: bool = False) -> int:
         """Commit the finished chunks, unless waiting for more pays; return the number of records."""
-        ready = self._in_flight.ready(self._settings.batch_records)
-        count = sum(len(chunk.messages) for chunk in ready)
+        ready = self._in_flight.ready(self._settings.batch_records, self._unread)
+        count = sum(len(part.messages) for part in ready)
         settings = self._settings
         backlog = self._in_flight.waiting >= settings.batch_records
         linger_s = settings.backlog_linger_s if backlog else self._linger_s
@@ -222,7 +233,7 @@ class FingerprintStep:
         passed = {} if at_once else self._passed(due=bool(ready))
         if not ready and not passed:
             return 0
-        pairs = [pair for chunk in ready for pair in _answered(chunk)]
+        pairs = [pair for part in ready for pair in zip(part.messages, part.answers, strict=True)]
         problems = [_problem(message, answer) for message, answer in pairs]
         self._rejections.check(problems)
         try:
@@ -233,9 +244,9 @@ class FingerprintStep:
         self._failures = 0
         self._in_flight.committed(ready)
         rejections = self._rejections.accept(problems)
-        for chunk in ready:
-            if chunk.expired is not None:
-                self._report_expired(chunk.expired)
+        for part in ready:
+            if part.expired is not None:
+                self._report_expired(part.expired)
         if ready:
             self._report_batch(count, sum(problem is not None for problem in problems), rejections, last)
         return count
@@ -250,19 +261,19 @@ class FingerprintStep:
         busy, positions = self._in_flight.partitions, self._consumer.positions
         return self._idle_offsets.moved({at: offset for at, offset in positions.items() if at not in busy})
 
-    def _append(self, ready: Sequence[Chunk], passed: Mapping[TopicPartition, int]) -> int | None:
+    def _append(self, ready: Sequence[Answered], passed: Mapping[TopicPartition, int]) -> int | None:
         """Append to the log, then commit the input offsets; return the sequence of the last record.
 
         passed: offsets without a record in between, of other partitions than those of `ready`.
         """
         with self._timings.timed("encode"):
             minute = int(time.time() // _MINUTE_S)
-            records = [record for chunk in ready for record in self._records(chunk)]
+            records = [record for part in ready for record in self._records(part)]
             if records and minute > self._minute:
                 records.insert(0, TimeRecord(minute))
             messages = log_messages(self._topics.fingerprints, records)
-            # The last chunk of a partition wins.
-            offsets = {**passed, **{chunk.partition: chunk.end for chunk in ready}}
+            # The last part of a partition wins.
+            offsets = {**passed, **{part.partition: part.end for part in ready}}
         started, settings = time.monotonic(), self._settings
         with self._timings.timed("commit"):
             positions = self._appender.append(message for message, _ in messages)
@@ -276,11 +287,11 @@ class FingerprintStep:
         self._linger_s = min(settings.max_linger_s, max(settings.min_linger_s, 2 * took_s))
         return sequence_at(self._first + positions[-1], messages[-1][1] - 1) if positions else None
 
-    def _records(self, chunk: Chunk) -> Iterator[LogRecord]:
-        """Yield the records of a chunk for the log."""
-        if chunk.expired is not None:
-            yield chunk.expired
-        for message, answer in _answered(chunk):
+    def _records(self, part: Answered) -> Iterator[LogRecord]:
+        """Yield the records of the log for it."""
+        if part.expired is not None:
+            yield part.expired
+        for message, answer in zip(part.messages, part.answers, strict=True):
             source = Source(message.topic, message.partition, message.offset)
             if isinstance(answer, BadRecord):
                 yield RejectedRecord(source, answer.problem)
@@ -296,8 +307,11 @@ class FingerprintStep:
             self._idle_offsets.begin(self._consumer.rewind())
 
     def _drain(self, deadline: float) -> None:
-        """Commit the chunks that were started; the others are left to the next owner of the partitions."""
-        self._in_flight.drop_waiting()
+        """Commit the chunks that were started; the others are left to the next owner of the partitions.
+
+        So are records of partitions that are behind, if others may be older that were not read, or not started.
+        """
+        self._unread = self._in_flight.drop_waiting() | self._consumer.behind
         no_retry = threading.Event()
         no_retry.set()  # an append that fails during the drain is not repeated
         while self._in_flight.records and time.monotonic() < deadline:
@@ -306,7 +320,8 @@ class FingerprintStep:
             self._consumer.poll(
                 _BUSY_S, 1
             )  # to stay in the group; all partitions are paused, and what it may return is ignored
-            self._commit(no_retry, at_once=True)
+            if not self._commit(no_retry, at_once=True) and not self._in_flight.busy:
+                break
 
     def _report_expired(self, record: ExpiredRecord) -> None:
         """Report records that were deleted unread, once the log says so: another try would count them again."""
@@ -328,11 +343,6 @@ class FingerprintStep:
             lag=self._lag(),
         )
         self._observer.batch(event)
-
-
-def _answered(chunk: Chunk) -> Iterator[tuple[PageMessage, Answer]]:
-    answers = [] if chunk.answers is None else chunk.answers.result()
-    return zip(chunk.messages, answers, strict=True)
 
 
 def _problem(message: PageMessage, answer: Answer) -> str | None:

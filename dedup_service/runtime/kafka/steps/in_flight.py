@@ -4,6 +4,10 @@ Records are grouped into chunks of one partition each, limited in records and by
 others. A chunk waits, is started (in the worker processes), and is ready once all earlier chunks of its
 partition are done: offsets are committed in order within a partition, and a slow page delays its own
 partition only.
+Records of partitions that are behind are ready in order of their timestamps, so that of two copies the one that was
+published first is first in the log. They wait for all that was published before them: for records that the workers
+have, and for partitions that nothing has been read of yet. No other record waits: not one of a partition that is read
+to its end, nor one whose timestamp says nothing, because it has none or is in the future.
 Kept of a record is its place and value, of one that is refused by its size its place and the reason
 (`PageMessage.of`): the bytes that are counted are those that are held.
 Invariant: a dropped chunk is never ready again. Workers may still be busy with it; `start` takes that into
@@ -11,11 +15,13 @@ account.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from itertools import takewhile
-from time import monotonic
+from math import inf
+from time import monotonic, time
 
 from dedup_service.core.log_records import ExpiredRecord
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
@@ -23,6 +29,7 @@ from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.workers.preparation import Answer
 
 _SMALL_CHUNKS = 8
+_AT_ONCE = -1  # the time of a record that waits for no other
 
 Submit = Callable[[Sequence[PageMessage]], "Future[list[Answer]]"]
 """Hands messages to the workers; the future has one answer for each."""
@@ -50,19 +57,41 @@ class InFlightLimits:
 class Chunk:
     """Records of one partition, in order. answers: None until the chunk is started.
 
+    times: of the messages, in ms. committed: how many of them are committed.
     expired: about records that were deleted before they were read; such a chunk has no messages.
     """
 
     partition: TopicPartition
     messages: list[PageMessage] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
     size_bytes: int = 0
     answers: "Future[list[Answer]] | None" = None
     expired: ExpiredRecord | None = None
+    committed: int = 0
 
     @property
     def done(self) -> bool:
         """Whether the workers have answered."""
         return self.expired is not None or (self.answers is not None and self.answers.done())
+
+    def time(self, index: int) -> int:
+        """Return the time of a message, or of a chunk without one."""
+        return self.times[index] if self.times else _AT_ONCE
+
+    def part(self, first: int, last: int) -> "Answered":
+        """Return the messages from index `first` to before `last`, once the chunk is done."""
+        answers = [] if self.answers is None else self.answers.result()[first:last]
+        return Answered(self.partition, self.messages[first:last], answers, self.expired)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What can be committed: records of one partition that follow each other, or what is said about deleted ones."""
+
+    partition: TopicPartition
+    messages: Sequence[PageMessage]
+    answers: Sequence[Answer]
+    expired: ExpiredRecord | None
 
     @property
     def end(self) -> int:
@@ -96,7 +125,7 @@ class InFlight:
 
     def records_of(self, partition: TopicPartition) -> int:
         """Return the number of records in flight of one partition."""
-        return sum(len(chunk.messages) for chunk in self._chunks.get(partition, ()))
+        return sum(len(chunk.messages) - chunk.committed for chunk in self._chunks.get(partition, ()))
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -114,8 +143,14 @@ class InFlight:
             or sum(chunk.size_bytes for chunk in self._chunks.get(partition, ())) * parts >= limits.bytes
         )
 
-    def put(self, records: Iterable[ConsumerRecord]) -> None:
-        """Add consumed records."""
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything that is not done."""
+        return any(not chunk.done for chunks in self._chunks.values() for chunk in chunks)
+
+    def put(self, records: Iterable[ConsumerRecord], behind: Collection[TopicPartition] = ()) -> None:
+        """Add consumed records. behind: the partitions that are not read to their ends."""
+        now = time() * 1000
         for record in records:
             message = PageMessage.of(record)  # without key and headers, and without the bytes of a refused record
             partition, size = TopicPartition(record.topic, record.partition), len(message.raw)
@@ -124,6 +159,8 @@ class InFlight:
                 chunks.append(Chunk(partition))
                 self._waiting.append(chunks[-1])
             chunks[-1].messages.append(message)
+            tells = partition in behind and record.timestamp <= now
+            chunks[-1].times.append(record.timestamp if tells else _AT_ONCE)
             chunks[-1].size_bytes += size
 
     def put_expired(self, partition: TopicPartition, record: ExpiredRecord) -> None:
@@ -144,25 +181,46 @@ class InFlight:
             self._started.append((chunk.answers, self._part(chunk)))
             parts += self._part(chunk)
 
-    def ready(self, max_records: int) -> list[Chunk]:
-        """Return the chunks to commit, in order within a partition; they stay in flight until `committed`.
+    def ready(self, max_records: int, unread: Collection[TopicPartition] = ()) -> list[Answered]:
+        """Return what to commit, in the order for the log; it stays in flight until `committed`.
 
-        max_records: in all chunks together; the first chunk is returned whatever its size.
+        unread: partitions from which more is to come, which may be older than what is in flight of others.
         """
-        ready: list[Chunk] = []
-        records = 0
-        for chunks in self._chunks.values():
-            for chunk in chunks:
-                if not chunk.done or (ready and records + len(chunk.messages) > max_records):
-                    break
-                ready.append(chunk)
-                records += len(chunk.messages)
+        awaited = not self.partitions.issuperset(unread)
+        ready: list[Answered] = []
+        partitions = [list(chunks) for chunks in self._chunks.values() if chunks]
+        heads = [
+            (chunks[0].time(chunks[0].committed), n, 0, chunks[0].committed) for n, chunks in enumerate(partitions)
+        ]
+        heapify(heads)
+        while heads and max_records > 0:
+            at, number, index, first = heappop(heads)
+            chunk = partitions[number][index]
+            if at > _AT_ONCE and (awaited or not chunk.done):
+                break
+            if not chunk.done:
+                continue
+            until = _AT_ONCE if awaited else heads[0][0] if heads else inf
+            last = first + (not chunk.expired)
+            while last < len(chunk.times) and chunk.times[last] <= until and last - first < max_records:
+                last += 1
+            ready.append(chunk.part(first, last))
+            max_records -= last - first
+            if last == len(chunk.times):
+                index, last = index + 1, 0
+            if index == len(partitions[number]):
+                awaited |= chunk.partition in unread
+            else:
+                heappush(heads, (partitions[number][index].time(last), number, index, last))
         return ready
 
-    def committed(self, ready: Sequence[Chunk]) -> None:
+    def committed(self, ready: Sequence[Answered]) -> None:
         """Remove what `ready` returned."""
-        for chunk in ready:
-            self._chunks[chunk.partition].popleft()
+        for part in ready:
+            chunks = self._chunks[part.partition]
+            chunks[0].committed += len(part.messages)
+            if chunks[0].committed == len(chunks[0].messages):
+                chunks.popleft()
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop all records of `partitions`."""
@@ -175,11 +233,13 @@ class InFlight:
         """Drop all records."""
         self.drop(tuple(self._chunks))
 
-    def drop_waiting(self) -> None:
-        """Drop the chunks that were not started, so that a drain ends soon."""
+    def drop_waiting(self) -> frozenset[TopicPartition]:
+        """Drop the chunks that were not started, so that a drain ends soon; return their partitions."""
+        dropped = frozenset(chunk.partition for chunk in self._waiting)
         self._waiting.clear()
         for partition, chunks in self._chunks.items():
             self._chunks[partition] = deque(takewhile(lambda chunk: chunk.answers or chunk.expired, chunks))
+        return dropped
 
     def _may_start(self, parts: float) -> bool:
         started = self._limits.started

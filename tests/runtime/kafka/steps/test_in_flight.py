@@ -1,9 +1,10 @@
 """Records in flight: in order within a partition, bounded, and never ready once dropped."""
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from time import time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from dedup_service.runtime.kafka.steps.in_flight import InFlight, InFlightLimits
 from dedup_service.runtime.workers.preparation import Answer, BadRecord
 
 LIMITS = InFlightLimits(records=40, bytes=4000, started=3, chunk_records=4, chunk_bytes=400)
-P0, P1 = TopicPartition("pages", 0), TopicPartition("pages", 1)
+P0, P1, P2, P3 = (TopicPartition("pages", number) for number in range(4))
 
 
 class Workers:
@@ -34,12 +35,30 @@ class Workers:
         messages, future = self.tasks[number]
         future.set_result([BadRecord("no page")] * len(messages))
 
+    def answer_all(self) -> None:
+        """Finish all chunks."""
+        for number, (_, future) in enumerate(self.tasks):
+            if not future.done():
+                self.answer(number)
 
-def records(partition: TopicPartition, start: int, stop: int, size: int = 10) -> list[ConsumerRecord]:
-    """Return consumed records with these offsets."""
+
+def records(
+    partition: TopicPartition, start: int, stop: int, size: int = 10, times: Sequence[int] = ()
+) -> list[ConsumerRecord]:
+    """Return consumed records with these offsets, and timestamps if there are any."""
     fields = dict.fromkeys(ConsumerRecord._fields)
     fields |= {"topic": partition.topic, "partition": partition.partition}
-    return [ConsumerRecord(**(fields | {"offset": offset, "value": bytes(size)})) for offset in range(start, stop)]
+    offsets = range(start, stop)
+    return [
+        ConsumerRecord(**(fields | {"offset": offset, "value": bytes(size), "timestamp": timestamp}))
+        for offset, timestamp in zip(offsets, times or [-1] * len(offsets), strict=True)
+    ]
+
+
+def places(in_flight: InFlight, unread: Collection[TopicPartition] = ()) -> list[tuple[int, int]]:
+    """Return partition and offset of what is ready, in order."""
+    ready = in_flight.ready(1000, unread)
+    return [(message.partition, message.offset) for part in ready for message in part.messages]
 
 
 def test_chunks_are_limited_in_records_and_bytes() -> None:
@@ -105,6 +124,81 @@ def test_a_partition_may_use_half_of_a_limit() -> None:
     in_flight.put(records(P1, 0, 1, 3800))
     assert in_flight.full([P0, P1]) == {P0, P1}
     assert in_flight.full([P1]) == {P1}
+
+
+def test_partitions_that_are_behind_are_in_order_of_their_timestamps() -> None:
+    """Whatever was read first; a partition keeps its own order, and an end of a batch may be anywhere."""
+    in_flight, workers = InFlight(replace(LIMITS, started=9)), Workers()
+    in_flight.put(records(P0, 0, 6, times=[10, 30, 50, 40, 60, 60]), {P0, P1})
+    in_flight.put(records(P1, 0, 6, times=[20, 25, 45, 55, 60, 70]), {P0, P1})
+    in_flight.start(workers.submit, 1.0)
+    workers.answer_all()
+    expected = [(0, 0), (1, 0), (1, 1), (0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (0, 4), (0, 5), (1, 4), (1, 5)]
+    assert places(in_flight) == expected
+    for size in (5, 4, 3):
+        ready = in_flight.ready(size)
+        in_flight.committed(ready)
+        given, expected = expected[:size], expected[size:]
+        assert [(message.partition, message.offset) for part in ready for message in part.messages] == given
+    assert in_flight.records == 0
+
+
+def test_records_of_partitions_that_are_behind_wait_for_older_ones() -> None:
+    """For those that the workers have, and for a partition that nothing has been read of yet."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put(records(P0, 0, 3, times=[10, 20, 30]), {P0, P1})
+    in_flight.put(records(P1, 0, 1, times=[15]), {P0, P1})
+    in_flight.start(workers.submit, 1.0)
+    workers.answer(0)
+    assert places(in_flight) == [(0, 0)]
+    assert places(in_flight, {P2}) == []
+    workers.answer(1)
+    assert places(in_flight, {P1}) == [(0, 0), (1, 0)]
+    assert places(in_flight) == [(0, 0), (1, 0), (0, 1), (0, 2)]
+
+
+def test_a_partition_that_is_not_behind_waits_for_no_other() -> None:
+    """Nor do records without a timestamp, or with one of the future; none of them makes others wait."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    future = int(time() * 1000) + 3_600_000
+    in_flight.put(records(P0, 0, 2, times=[10, 20]), {P0})
+    in_flight.put(records(P1, 0, 1, times=[5]), {P0})
+    in_flight.put(records(P2, 0, 2, times=[-1, future]), {P0, P2})
+    in_flight.start(workers.submit, 1.0)
+    workers.answer(1)
+    workers.answer(2)
+    assert places(in_flight, {P3}) == [(1, 0), (2, 0), (2, 1)]
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put(records(P1, 0, 1, times=[5]))
+    in_flight.put(records(P0, 0, 2, times=[10, 20]), {P0})
+    in_flight.start(workers.submit, 1.0)
+    workers.answer(1)
+    assert places(in_flight) == [(0, 0), (0, 1)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(1, 20)), max_size=60))
+def test_a_backlog_is_committed_in_order_of_its_timestamps(publications: list[tuple[int, int, int]]) -> None:
+    """However it is spread over partitions and time, while each is read as far as it has room."""
+    backlog: dict[TopicPartition, list[ConsumerRecord]] = {P0: [], P1: [], P2: []}
+    clock = 0
+    for partition, passed, count in publications:
+        clock += passed
+        at = list(backlog)[partition]
+        start = len(backlog[at])
+        backlog[at] += records(at, start, start + count, times=[clock] * count)
+    times = {(at.partition, record.offset): record.timestamp for at, rest in backlog.items() for record in rest}
+    in_flight, workers, log = InFlight(LIMITS), Workers(), list[int]()
+    while in_flight.records or any(backlog.values()):
+        for at in {at for at, rest in backlog.items() if rest} - in_flight.full(backlog):
+            in_flight.put(backlog[at][:7], {P0, P1, P2})
+            del backlog[at][:7]
+        in_flight.start(workers.submit, 1.0)
+        workers.answer_all()
+        ready = in_flight.ready(11, {at for at, rest in backlog.items() if rest})
+        log += [times[message.partition, message.offset] for part in ready for message in part.messages]
+        in_flight.committed(ready)
+    assert log == sorted(log)
+    assert len(log) == len(times)
 
 
 class Stream:
