@@ -91,10 +91,7 @@ class Compaction:
         contents = {}
         for name in BYTE_FILES:
             sizes = rows[f"{name}_bytes"].astype(np.int64)
-            if name == "texts" and not self.old.files[name].length:
-                sizes[:] = 0
             spans = self._reader.gather(name, segments, rows[f"{name}_at"].astype(np.int64), sizes)
-            rows[f"{name}_bytes"] = sizes
             rows[f"{name}_at"] = self.new.files[name].length + spans.starts[:-1]
             contents[name] = spans.data.tobytes()
         self.new.append(rows, contents)

@@ -310,18 +310,16 @@ class PageStore:
         tail: str,
         images: Images | None = None,
         extra: bytes | Callable[[], bytes] = b"",
-        text_budget_bytes: int | None = None,
         sizes: StoreSizes | None = None,
     ) -> PendingCommit:
         """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
 
         images: of the tables; without it the tables have to be built again from the rows after opening. extra: other
-        state, which gets a file of its own, or what `finish` calls for it. text_budget_bytes: above it the oldest texts
-        are dropped, a segment at a time. sizes: for readers of the manifest. A commit that is not finished is finished
-        first.
+        state, which gets a file of its own, or what `finish` calls for it. sizes: for readers of the manifest. A commit
+        that is not finished is finished first.
         """
         self.finish_commit()
-        obsolete = self._drop_texts(text_budget_bytes)
+        obsolete = set[Path]()
         if self.manifest.live is not None:
             obsolete.add(live_path(self.folder, self.manifest.live.number))
         if self.manifest.extra is not None:
@@ -557,19 +555,3 @@ class PageStore:
         if self._compaction is not None:
             self._compaction.abort()
             self._compaction = None
-
-    def _drop_texts(self, budget_bytes: int | None) -> set[Path]:
-        """Drop the oldest texts above a budget, a segment at a time; return the files that are not used any more."""
-        paths: set[Path] = set()
-        excess = sum(segment.files["texts"].length for segment in self._segments.values()) - (budget_bytes or 0)
-        if budget_bytes is None:
-            return paths
-        for number, segment in self._segments.items():
-            if excess <= 0 or not self._is_sealed(number):
-                break
-            if self._compaction is not None and self._compaction.old is segment:
-                self._abort_compaction()
-            excess -= segment.files["texts"].length
-            paths |= segment.drop_texts()
-            self._table.set(segment)
-        return paths

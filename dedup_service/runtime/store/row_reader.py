@@ -199,8 +199,6 @@ class RowReader:
         rows = self.stored(numbers)
         segments = numbers >> self._shift
         sizes = rows[f"{name}_bytes"].astype(np.int64)
-        if name == "texts":  # the files of the oldest texts are deleted
-            sizes[self._table.lengths[name][segments] == 0] = 0
         self.counts.spans += len(numbers)
         return self.gather(name, segments, rows[f"{name}_at"].astype(np.int64), sizes)
 

@@ -145,13 +145,6 @@ class Segment:
         for file in self.files.values():
             file.seal()
 
-    def drop_texts(self) -> set[Path]:
-        """Forget the texts; return their files, which the last commit still names."""
-        texts = self.files["texts"]
-        texts.close()
-        self.files["texts"] = BlockFile(texts.path, self._identity)
-        return {texts.path, texts.sums_path}
-
     def close(self) -> None:
         """Unmap and close all files."""
         for file in self.files.values():

@@ -120,21 +120,6 @@ def test_altered_rows_are_found_beside_decisions(tmp_path: Path) -> None:
     assert generations(tmp_path) == ["00000-0", "00001-0", "00002-0"]
 
 
-def test_texts_are_dropped_from_a_segment_that_is_being_copied(tmp_path: Path) -> None:
-    """The copy is given up, and begun again without them."""
-    store, oracle = sparse(tmp_path)
-    store.compact(1, wait=False)
-    store.begin_commit(2, "", text_budget_bytes=0).finish()
-    for number, row in oracle.rows.items():
-        row.text = None if number < 2 * SEGMENT_ROWS else row.text
-    assert_equal(store, oracle)
-    while store.compact(1 << 30):
-        pass
-    assert_equal(store, oracle)
-    store.close()
-    assert_opened_again(tmp_path, oracle)
-
-
 def test_nothing_is_begun_while_a_commit_is_under_way(tmp_path: Path) -> None:
     """It would wait for the disk."""
     store, _ = sparse(tmp_path)

@@ -27,7 +27,7 @@ from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import StoredNames
 from dedup_service.runtime.store.table_images import TableImages
 
-from .pages import LABEL, SEGMENT_ROWS, Oracle, Pages, assert_equal, assert_opened_again, contents, filled, pages
+from .pages import LABEL, SEGMENT_ROWS, Oracle, Pages, assert_equal, assert_opened_again, filled, pages
 from .tables import Model, assert_same, restored, table_pages
 
 
@@ -189,32 +189,6 @@ def test_rows_are_read_when_a_disk_did_not_take_more_of_them(tmp_path: Path) -> 
     append_all(store, oracle, [pages(3, 500, 1000)])
     assert_equal(store, oracle)
     store.close()
-
-
-def test_old_texts_are_dropped_above_a_budget(tmp_path: Path) -> None:
-    """Whole segments of them, the oldest first; evidence and names stay."""
-    store, oracle = filled(tmp_path, 5 * SEGMENT_ROWS)
-    store.commit(1, "")
-    texts = store.disk_bytes()["texts"]
-    store.begin_commit(2, "", text_budget_bytes=texts // 2).finish()
-    assert store.disk_bytes()["texts"] <= texts // 2
-    dropped = 0
-    while contents(store, [dropped])[dropped].text is None or oracle.rows[dropped].text is None:
-        oracle.rows[dropped].text = None
-        dropped += 1
-    assert dropped >= SEGMENT_ROWS
-    assert_equal(store, oracle)
-    gone = np.arange(1, SEGMENT_ROWS, dtype=np.uint32)
-    store.remove(gone)
-    oracle.remove(gone)
-    store.commit(3, "")
-    while store.compact(1 << 30):
-        pass
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    assert not list(tmp_path.glob("00000-*.texts*"))
-    again.close()
 
 
 @pytest.mark.parametrize("label", [StoreLabel("another log", "a space"), StoreLabel("a log", "another space")])
