@@ -44,7 +44,7 @@ from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.embedded.untouched import open_copy, open_untouched
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.linked_store import link_store, manifest_digest
+from dedup_service.runtime.store.linked_store import follow_sources, link_store, manifest_digest
 from dedup_service.runtime.store.manifest import INTENT, MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
@@ -401,3 +401,4 @@ def begin_pages(base: Base, pages: Path, label: StoreLabel, sequence: int, tail:
                 raise
         if manifest_digest(base.pages) != base.written:
             raise StateInUseError(f"the base {base.name} has changed while it was opened: try again, or use a copy")
+        follow_sources(pages)  # of the base, which it links to itself

@@ -77,13 +77,32 @@ def link_again(folder: Path, source: Path) -> None:
 def follow_sources(folder: Path) -> None:
     """Let the store in `folder`, if it is there, have the segments that it links to as their own stores have them now.
 
-    Raises as `read_manifest` and `read_live`; StoreFullError if `folder` cannot be written.
+    Raises as `followed`; StoreFullError if `folder` cannot be written.
     """
     if not (folder / MANIFEST).exists():
         return
-    manifest, sources = read_manifest(folder), dict[Path, tuple[Manifest, LiveRows]]()
+    manifest = read_manifest(folder)
+    before = read_live(folder, manifest.segment_rows, manifest.live)
+    segments, live, homes = followed(folder, manifest)
+    if manifest.live is None or (segments == manifest.segments and not (before.bits != live.bits).any()):
+        return
+    stems = {_stem(label) for label in manifest.segments}
+    for label in segments:
+        for path in sorted(segment_paths(homes[label.number], label)) if _stem(label) not in stems else ():
+            _replace_link(folder / path.name, path)
+    manifest.segments = segments
+    manifest.live = write_live(folder, manifest.live.number + 1, live.first, live.bits)
+    write_checked(folder / MANIFEST, manifest)
+
+
+def followed(folder: Path, manifest: Manifest) -> tuple[list[SegmentLabel], LiveRows, dict[int, Path]]:
+    """Return segments and live rows as the stores that `folder` links to have them now, and in which folders they are.
+
+    Raises as `read_manifest` and `read_live`.
+    """
+    sources, homes = dict[Path, tuple[Manifest, LiveRows]](), dict[int, Path]()
     live, size = read_live(folder, manifest.segment_rows, manifest.live), manifest.segment_rows // 8
-    before, following = live.bits.copy(), list[SegmentLabel]()
+    segments: list[SegmentLabel] = []
     for label in manifest.segments:
         rows = folder / f"{_stem(label)}.rows"
         home = rows.resolve().parent
@@ -91,20 +110,16 @@ def follow_sources(folder: Path) -> None:
             source = read_manifest(home)
             sources[home] = source, read_live(home, source.segment_rows, source.live)
         if home not in sources or sources[home][0].identity != manifest.identity:
-            following.append(label)
+            segments.append(label)
             continue
         source, there = sources[home]
         now = next((one for one in source.segments if one.number == label.number), None)
         kept = np.uint8(0) if now is None else np.packbits(there.segment(label.number), bitorder="little")
         live.bits[(label.number - live.first) * size :][:size] &= kept
         if now is not None:
-            following.append(now)
-            for path in sorted(segment_paths(home, now)) if _stem(now) != _stem(label) else ():
-                _replace_link(folder / path.name, path)
-    if manifest.live is not None and (following != manifest.segments or (before != live.bits).any()):
-        manifest.segments = following
-        manifest.live = write_live(folder, manifest.live.number + 1, live.first, live.bits)
-        write_checked(folder / MANIFEST, manifest)
+            segments.append(now)
+            homes[now.number] = home
+    return segments, live, homes
 
 
 def _stem(label: SegmentLabel) -> str:

@@ -35,6 +35,7 @@ from dedup_service.runtime.store.errors import (
     StoreNumbersUsedError,
     translated_os_errors,
 )
+from dedup_service.runtime.store.linked_store import followed
 from dedup_service.runtime.store.live_rows import LiveRows, live_path, read_live
 from dedup_service.runtime.store.manifest import (
     MANIFEST,
@@ -95,12 +96,16 @@ class PageStore:
         self._replaced: list[Segment] = []
         self._pending: PendingCommit | None = None
         self._extra: bytes | None = None
-        if not read_only:
+        homes = dict[int, Path]()
+        if read_only:
+            manifest.segments, self._live, homes = followed(folder, manifest)
+        else:
             delete_unknown_files(folder, manifest)
+            self._live = read_live(folder, self._segment_rows, manifest.live)
         for label in manifest.segments:
-            segment = Segment(folder, self._identity, label.number, label.generation, label, read_only=read_only)
+            home = homes.get(label.number, folder)
+            segment = Segment(home, self._identity, label.number, label.generation, label, read_only=read_only)
             self._add(segment)
-        self._live = read_live(folder, self._segment_rows, manifest.live)
         self._live_counts = {number: int(self._live.segment(number).sum()) for number in self._segments}
 
     @classmethod

@@ -31,6 +31,7 @@ from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.base_labels import encode_labels
 from dedup_service.runtime.embedded.database import ForeignStateError, StateDamagedError
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, State, StateSettings
+from dedup_service.runtime.embedded.state_view import state_view
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 from dedup_service.runtime.verdict_json import verdict_line
 
@@ -416,6 +417,10 @@ def test_a_base_that_lost_pages_alone_is_the_same_base(compact: bool, inner: boo
     decide(state, page(5, 205), page(130))
     kill(state)
     take_down(base, 3, 5, 6, 58, compact=compact)
+    with state_view(tmp_path / "state") as view:  # of what a command reads, before the state follows
+        settled = {int(row) for piece in view.live_rows() for row in piece.rows["sequence"]}
+    assert settled >= {2, 8}
+    assert not settled & {4, 6, 7}
     for _ in range(2):
         with closing(opened(tmp_path / "state")) as state:
             assert state.journal.entries == len(state.held().rows()) == 60 + inner + 31 - 3
