@@ -112,26 +112,35 @@ class SharedFilter:
         if settings.state is None:
             return cls(_Opened(None, settings), observers)
         folder = settings.state.resolve()
-        with _turn:
-            opened = _by_folder.get(folder)
-            if opened is None:
-                opened = _by_folder[folder] = _Opened(folder, settings)
-            else:
-                opened.refuse_other(settings)
-            return cls(opened, observers)
+        while True:
+            with _turn:
+                opened = _by_folder.get(folder)
+                if opened is None:
+                    opened = _by_folder[folder] = _Opened(folder, settings)
+                    return cls(opened, observers)
+                if opened.users:
+                    opened.refuse_other(settings)
+                    return cls(opened, observers)
+            opened.closed.wait()
 
     def submit(self, prepared: PreparedPage) -> "Future[Verdict]":
         """Queue a page; see `DecisionThread.submit`."""
         return self._opened.thread.submit(prepared)
 
     def close(self) -> None:
-        """Give up the share; the last crawl closes the filter. A second call does nothing."""
+        """Give up the share; the last crawl closes the filter. A second call does nothing.
+
+        Closing may take seconds, and only who opens the same folder waits for it.
+        """
         with _turn:
             if self._closed:
                 return
             self._closed = True
             self._opened.observers.discard(*self._observers)
-            self._opened.leave()
+            self._opened.users -= 1
+            last = not self._opened.users
+        if last:
+            self._opened.close()
 
 
 class _Opened:
@@ -141,6 +150,7 @@ class _Opened:
         self._folder = folder
         self._settings = settings
         self.users = 0
+        self.closed = threading.Event()
         self.observers = Observers()
         self.dedup = NearDuplicateFilter.open(
             folder,
@@ -178,17 +188,16 @@ class _Opened:
             ("TWINSIEVE_BASES", self._settings.bases, settings.bases),
         ]
 
-    def leave(self) -> None:
-        """Close thread and filter if the last crawl left."""
-        self.users -= 1
-        if self.users:
-            return
+    def close(self) -> None:
+        """Close thread and filter, then let the folder be opened again."""
         try:
             self.thread.close()
             self.dedup.close()
         finally:
-            if self._folder is not None:
-                del _by_folder[self._folder]
+            with _turn:
+                if self._folder is not None:
+                    del _by_folder[self._folder]
+            self.closed.set()
 
 
 _turn = threading.Lock()

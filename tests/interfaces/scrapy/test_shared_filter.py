@@ -3,14 +3,19 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
+from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
+from dedup_service.runtime.workers.html_workers import Html, prepare_html
 from tests.crawler.running import environment
-from tests.hangs import HANG_S
+from tests.hangs import HANG_S, wait_until
 from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, RunningMiddleware, page
 
 TWO_SPIDERS = """
@@ -109,3 +114,23 @@ def test_crawls_without_a_folder_share_nothing() -> None:
     for crawl in crawls:
         crawl.close()
         assert [verdict["verdict"] for verdict in crawl.decided] == ["unique"]
+
+
+def test_a_crawl_opens_its_state_while_another_is_closed(tmp_path: Path) -> None:
+    """Closing waits for a slow disk here; a crawl that opens the same folder waits for it, any other does not."""
+    settings = [
+        NearDuplicateSettings.from_settings(Settings({"TWINSIEVE_STATE": str(tmp_path / name)})) for name in "ab"
+    ]
+    first = SharedFilter.open(settings[0])
+    with ThreadPoolExecutor() as threads:
+        with first.dedup._turn:
+            judging = first.submit(prepare_html(Html(html=FERRY, url="https://example.org/1")))
+            wait_until(judging.running)
+            closing = threads.submit(first.close)
+            wait_until(lambda: first._closed)
+            again = threads.submit(SharedFilter.open, settings[0])
+            threads.submit(SharedFilter.open, settings[1]).result(HANG_S).close()
+            assert not closing.done()
+            assert not again.done()
+        again.result(HANG_S).close()
+    assert judging.result().kind == "unique"
