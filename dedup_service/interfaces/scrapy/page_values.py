@@ -51,8 +51,12 @@ def is_page(item: Any) -> bool:
 
 
 def fields_of_item(item: Any) -> dict[str, Any]:
-    """Return the fields of an item that is a page."""
-    fields = ItemAdapter(item).asdict()
+    """Return the fields of an item that is a page; of one that contains itself, without items in them converted."""
+    adapter = ItemAdapter(item)
+    try:
+        fields = adapter.asdict()
+    except RecursionError:
+        fields = dict(adapter)  # `page_value` leaves out what contains itself
     if isinstance(fields.get("html"), bytes):
         fields["html"] = decode_html(fields["html"]).text
     return fields

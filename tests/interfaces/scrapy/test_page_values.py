@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -74,6 +75,15 @@ def test_other_fields_pass_through() -> None:
     assert value == {
         "url": URL, "text": "t", "price": "9.50", "seen": "2026-01-02", "neighbours": {"left": [1, None]}, "rank": None,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("inside", [lambda item: item, lambda item: [{"parent": item}]])
+def test_an_item_that_contains_itself_is_published_without_that_field(inside: Callable[[Any], Any]) -> None:
+    """Such a field counts as one that JSON cannot hold."""
+    item: dict[str, Any] = {"url": URL, "text": "t", "rank": 1}
+    item["tree"] = inside(item)
+    page = page_value(fields_of_item(item))
+    assert (json.loads(page.value), page.left_out) == ({"url": URL, "text": "t", "rank": 1}, ("tree",))
 
 
 def test_a_field_that_filter_would_refuse_is_moved_under_item() -> None:
