@@ -39,6 +39,7 @@ HELD_SHARE = 0.1
 
 _DECIDED = "What was decided is in the state folder, if there is one (--state): the same command goes on with it"
 
+_SETTINGS = "--max-memory, in Scrapy TWINSIEVE_MAX_MEMORY"
 _STATUS = Path("/proc/self/status")
 _COUNTED = ("RssAnon:", "RssShmem:")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -85,7 +86,7 @@ def process_memory() -> int:
         lines = _STATUS.read_text().splitlines()
     except OSError as error:
         raise ConfigurationError(
-            f"a limit on memory needs Linux: {_STATUS} cannot be read ({error}); leave --max-memory out"
+            f"a limit on memory needs Linux: {_STATUS} cannot be read ({error}); leave {_SETTINGS} out"
         ) from error
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(_COUNTED))
 
@@ -114,7 +115,7 @@ class ProcessMemoryLimit:
         if needed > self._limit_bytes:
             raise MemoryLimitError(
                 f"the tables of {pages:,} kept pages take {format_size(needed)}, the limit is "
-                f"{format_size(self._limit_bytes)}: nothing was loaded; raise it (--max-memory)"
+                f"{format_size(self._limit_bytes)}: nothing was loaded; raise it ({_SETTINGS})"
             )
 
     def step(self, pages: int, kept: int, keep: Keep, held_bytes: Callable[[], int]) -> Keep | None:
@@ -136,12 +137,12 @@ class ProcessMemoryLimit:
             raise MemoryLimitError(
                 f"this process uses {format_size(used)} of memory, of which {kept:,} kept pages take "
                 f"{format_size(held)}: fewer of them do not help against a limit of {format_size(self._limit_bytes)}; "
-                f"raise it (--max-memory). {_DECIDED}"
+                f"raise it ({_SETTINGS}). {_DECIDED}"
             )
         if not keep:
             raise MemoryLimitError(
                 f"this process uses {format_size(used)} of memory, the limit is {format_size(self._limit_bytes)}, with "
-                f"{kept:,} kept pages: raise the limit (--max-memory), or bound the kept pages (--keep {max(1, kept)})."
+                f"{kept:,} kept pages: raise the limit ({_SETTINGS}), or bound the kept pages (--keep {max(1, kept)})."
                 f" {_DECIDED}"
             )
         self._left = CHECK_EVERY

@@ -14,8 +14,8 @@ from typing import Any, Self
 from dedup_service.core.errors import ConfigurationError
 
 _MINUTES = {"h": 60, "d": 1_440, "w": 10_080}
-_PART = re.compile(r"([0-9]{1,12})([hdw]?)")
-_FORMS = "a number of pages (100000000), an age (90d, 12h or 8w), both (90d,100000000), or all"
+_PART = re.compile(r"([0-9]{1,12})([hdw]?|(?: ?pages)?)")
+_FORMS = "a number of pages (100000000, 90 pages), an age (90d, 12h or 8w), both (90d,100000000), or all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Keep:
         bounds: dict[str, int] = {}
         for part in [] if text.strip() == "all" else text.split(","):
             found = _PART.fullmatch(part.strip())
-            name = "max_age_minutes" if found and found[2] else "max_pages"
+            name = "max_age_minutes" if found and found[2] in _MINUTES else "max_pages"
             if found is None or name in bounds or not int(found[1]):
                 raise ConfigurationError(f"keep {_FORMS}, got {text!r}")
             bounds[name] = int(found[1]) * _MINUTES.get(found[2], 1)

@@ -193,6 +193,8 @@ class NearDuplicateDownloaderMiddleware:
         self._observers = Observers(observers)
         self._stats = CrawlStats(crawler, self._report_time)
         self._filter = SharedFilter.open(settings, observers) if settings.kafka is None else None
+        if self._filter is not None and settings.keep is None and self._filter.dedup.keep:
+            logger.info("The state keeps %s, as it was told before: TWINSIEVE_KEEP changes it", self._filter.dedup.keep)
         self._workers = _start_workers(settings) if settings.kafka is None or settings.keep_page else None
         self._worker_places = asyncio.Semaphore(2 * settings.processes)
         self._server = self._serve_dashboard()
@@ -214,7 +216,11 @@ class NearDuplicateDownloaderMiddleware:
         settings = NearDuplicateSettings.from_settings(crawler.settings)
         if settings.kafka is None and settings.state is None:
             logger.info("Pages are remembered until this crawl ends; set TWINSIEVE_STATE or JOBDIR to keep them")
-        return cls(crawler, settings)
+        try:
+            return cls(crawler, settings)
+        except TwinsieveError as error:
+            logger.critical("The crawl does not start: %s", error)
+            raise
 
     async def process_request(self, request: "Request") -> None:  # noqa: ARG002 - Scrapy passes it by name
         """Delay `request` while too many pages wait to be published, or are judged late."""

@@ -9,6 +9,7 @@ Settings for verdicts in the crawl and settings for publishing exclude each othe
 """
 
 import difflib
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,12 +23,14 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
-from dedup_service.runtime.memory_limit import parse_size
+from dedup_service.runtime.memory_limit import format_size, parse_size, process_memory
 from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
 from dedup_service.runtime.workers.cores import usable_cores
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "TWINSIEVE_"
 BOOTSTRAP = "TWINSIEVE_KAFKA_BOOTSTRAP"
@@ -56,7 +59,13 @@ SETTINGS = (
     Setting("PROFILE", "name or file", "the state's rule", "[profile](profiles.md): `precise`, `words:3`", True),
     Setting("SPACE", "name or file", '`"twinsieve"`', "[scheme](profiles.md#weighting-schemes) or space file", True),
     Setting("IDF", "file", "that of the space", "table made by `twinsieve idf build`", True),
-    Setting("KEEP", "pages, age", "state's, or all", '`1000000`, `"90d"`: when pages [expire](files.md#expiry)', True),
+    Setting(
+        "KEEP",
+        "pages, age",
+        "state's, or all",
+        '`1000000`, `"90d"`: pages [expire](files.md#expiry); `"90 pages"`',
+        True,
+    ),
     Setting("BASES", "list, or with commas", "state's, or none", "states to begin with: [bases](bases.md)", True),
     Setting("MAX_MEMORY", "size", "none", '`"8G"`: [limit on memory](files.md#limit-on-memory) (Linux)', True),
     Setting("JOURNAL_DAYS", "days > 0", "all stay", "how long records of pages that were not kept stay", True),
@@ -76,6 +85,9 @@ DECIDED_BY_THE_SERVICE = tuple(PREFIX + setting.name for setting in SETTINGS if 
 
 BUFFER_BYTES = 32 * 2**20
 """About 5,000 pages of text, or 500 of HTML: at 5 MB/s to a broker, six seconds of work."""
+
+FEW_PAGES = 1000
+"""A number of pages to keep below this is more likely one of days: it needs a unit."""
 
 BUFFER_PAGES = 2_000
 CLOSE_TIMEOUT_S = 30.0
@@ -140,7 +152,18 @@ class NearDuplicateSettings:
 
     @classmethod
     def from_settings(cls, settings: "BaseSettings") -> Self:
-        """Read a project's settings; ConfigurationError names the setting, its value and what is allowed."""
+        """Read a project's settings; ConfigurationError names the setting, its value and what is allowed.
+
+        The message is logged first, in a line: Scrapy shows the error of a component with a traceback.
+        """
+        try:
+            return cls._read(settings)
+        except ConfigurationError as error:
+            logger.critical("The crawl does not start: %s", error)
+            raise error.with_traceback(None) from None
+
+    @classmethod
+    def _read(cls, settings: "BaseSettings") -> Self:
         _check_names(name for name in settings if str(name).startswith(PREFIX))
         kafka = _kafka(settings)  # first: if settings exclude each other, that is the message to show
         return cls(
@@ -193,19 +216,31 @@ def _keep(settings: "BaseSettings") -> Keep | None:
     keep = settings.get("TWINSIEVE_KEEP")
     if keep is None or isinstance(keep, Keep):
         return keep
+    text = ",".join(map(str, keep)) if isinstance(keep, list | tuple) else str(keep)
     try:
-        return Keep.parse(",".join(map(str, keep)) if isinstance(keep, list | tuple) else str(keep))
+        bounds = Keep.parse(text)
     except ConfigurationError as error:
         raise ConfigurationError(f"TWINSIEVE_KEEP={keep}: {error}") from error
+    if text.strip().isdecimal() and int(text) < FEW_PAGES:
+        raise ConfigurationError(
+            f'TWINSIEVE_KEEP={keep} is a number of pages: give "{text}d" for days, or "{text} pages"'
+        )
+    return bounds
 
 
 def _max_memory(settings: "BaseSettings") -> int | None:
     """Return the limit on memory in bytes, or None without one."""
     size = settings.get("TWINSIEVE_MAX_MEMORY")
     try:
-        return None if size is None else parse_size(str(size))
+        limit = None if size is None else parse_size(str(size))
+        used = 0 if limit is None else process_memory()
     except ConfigurationError as error:
         raise ConfigurationError(f"TWINSIEVE_MAX_MEMORY={size}: {error}") from error
+    if limit is not None and used > limit:
+        raise ConfigurationError(
+            f"TWINSIEVE_MAX_MEMORY={size}: this process takes {format_size(used)} before its first page; give more"
+        )
+    return limit
 
 
 def _journal_days(settings: "BaseSettings") -> float | None:

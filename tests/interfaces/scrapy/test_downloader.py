@@ -15,9 +15,11 @@ from scrapy.utils.test import get_crawler
 from twinsieve_crawler.demo.articles import load_articles
 from twinsieve_crawler.demo.templates import article_page
 
+from dedup_service.core.rules.keep import Keep
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
 from dedup_service.runtime.embedded.database import StateInUseError
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.memory_limit import process_memory
 
 STORIES = load_articles()
 FERRY = article_page("courier", STORIES["en-ferry"], ())
@@ -166,8 +168,11 @@ def test_a_state_that_fails_keeps_the_page_and_closes_the_crawl(tmp_path: Path) 
 
 def test_a_crawl_that_reaches_its_limit_on_memory_is_closed(tmp_path: Path) -> None:
     """The page passes, and the reason is another than that of a full disk."""
-    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"), TWINSIEVE_MAX_MEMORY="1M")
+    limit = process_memory() + (64 << 20)
+    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"), TWINSIEVE_MAX_MEMORY=limit)
+    taken = b"x" * (80 << 20)
     try:
+        assert taken
         assert running.give(page("ferry", FERRY)).flags == []
         assert running.stat("error_count/state") == 1
         assert running.crawler.engine.reasons == ["twinsieve_memory_limit"]
@@ -175,10 +180,19 @@ def test_a_crawl_that_reaches_its_limit_on_memory_is_closed(tmp_path: Path) -> N
         running.close()
 
 
-def test_a_state_in_use_keeps_the_crawl_from_starting(tmp_path: Path) -> None:
-    """A crawl on a state that is not its own fails at once instead of running unfiltered."""
+def test_bounds_that_a_state_keeps_are_said_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They were given to an earlier crawl, and this one does not name any."""
+    NearDuplicateFilter.open(tmp_path / "state", keep=Keep.parse("90 pages")).close()
+    caplog.set_level("INFO")
+    RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state")).close()
+    assert "The state keeps 90 pages, as it was told before: TWINSIEVE_KEEP changes it" in caplog.messages
+
+
+def test_a_state_in_use_keeps_the_crawl_from_starting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A crawl on a state that is not its own fails at once instead of running unfiltered, and a line says why."""
     with NearDuplicateFilter.open(tmp_path / "state"), pytest.raises(StateInUseError, match="which is this one"):
         RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
+    assert caplog.messages[-1].startswith("The crawl does not start: ")
 
 
 def test_a_crawl_that_publishes_extracts_and_judges_nothing() -> None:

@@ -72,6 +72,8 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_PROCESSES", True),
         ("TWINSIEVE_PROCESSES", "many"),
         ("TWINSIEVE_KEEP", "90m"),
+        ("TWINSIEVE_KEEP", 90),
+        ("TWINSIEVE_MAX_MEMORY", "1M"),
         ("TWINSIEVE_DEADLINE_S", "soon"),
         ("TWINSIEVE_DEADLINE_S", 0),
         ("TWINSIEVE_DEADLINE_S", "inf"),
@@ -79,10 +81,19 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_KEEP_PAGE", "maybe"),
     ],
 )
-def test_an_invalid_value_is_refused(name: str, value: object) -> None:
-    """The crawl does not start, and the message shows the value."""
-    with pytest.raises(ConfigurationError, match=str(value)):
+def test_an_invalid_value_is_refused(name: str, value: object, caplog: pytest.LogCaptureFixture) -> None:
+    """The crawl does not start; the message names the setting and shows the value, in one line of the log."""
+    with pytest.raises(ConfigurationError, match=f"{name}.*{value}") as refused:
         read(**{name: value})
+    assert caplog.messages == [f"The crawl does not start: {refused.value}"]
+
+
+def test_few_pages_to_keep_need_their_unit() -> None:
+    """A number alone may have been meant as days."""
+    with pytest.raises(ConfigurationError, match='give "90d" for days, or "90 pages"'):
+        read(TWINSIEVE_KEEP="90")
+    assert read(TWINSIEVE_KEEP="90 pages").keep == Keep(max_pages=90)
+    assert read(TWINSIEVE_KEEP=1_000_000).keep == Keep(max_pages=1_000_000)
 
 
 def test_a_misspelt_setting_is_refused() -> None:

@@ -89,7 +89,7 @@ def test_two_spiders_of_one_process_share_a_state(tmp_path: Path) -> None:
     [
         ("TWINSIEVE_ACTION", "flag", "drop"),
         ("TWINSIEVE_PROFILE", "balanced", "precise"),
-        ("TWINSIEVE_KEEP", 5, "all"),
+        ("TWINSIEVE_KEEP", "5 pages", "all"),
     ],
 )
 def test_crawls_that_do_not_agree_are_refused(tmp_path: Path, name: str, one: Any, two: Any) -> None:
