@@ -21,7 +21,7 @@ from tests.hangs import HANG_S
 from tests.integration.serving import Serving
 from tests.interfaces.cli.running import article, page
 
-pytestmark = [pytest.mark.slow, pytest.mark.broker]
+pytestmark = [pytest.mark.long, pytest.mark.broker]
 
 GROUP = "acl-group"
 FAILED = 1

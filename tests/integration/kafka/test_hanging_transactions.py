@@ -26,7 +26,7 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 from tests.integration.kafka.reading import committed_values, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.broker]
+pytestmark = [pytest.mark.long, pytest.mark.broker]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from tests.integration.serving import Serving
 from tests.integration.test_replay import logged, published
 from tests.interfaces.cli.running import article, page, write_lines
 
-pytestmark = [pytest.mark.slow, pytest.mark.broker]
+pytestmark = [pytest.mark.long, pytest.mark.broker]
 
 URLS = tuple(f"https://a.example/{number}" for number in range(3))
 GROUP = "twinsieve"

@@ -107,6 +107,7 @@ def test_what_is_no_record_is_not_missed(broker: Broker, topics: Topics, tmp_pat
     assert len(read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts]) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outputs", OutputMode)
 def test_idle_partitions_are_committed_once(
     broker: Broker, topics: Topics, tmp_path: Path, outputs: OutputMode
