@@ -10,7 +10,7 @@ from xdist.workermanage import WorkerController
 from tests.s3_server import running_s3
 
 # Compiled code loads on first use, so a deadline would measure the machine instead of the code.
-settings.register_profile("twinsieve", deadline=None, max_examples=100)
+settings.register_profile("twinsieve", deadline=None, max_examples=50)
 settings.load_profile("twinsieve")
 
 PEAKS_MB: dict[str, int] = {}

@@ -72,7 +72,7 @@ def test_a_run_without_memory_ends_and_another_goes_on(cli: Cli, pages: Path, tm
     whole = cli("filter", pages).out
     ran = cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1M")
     assert ran.code == 1
-    assert "a limit of 1.00 MiB; raise it (--max-memory)" in ran.err
+    assert "a limit of 1.00 MiB; raise it (--max-memory" in ran.err
     assert "--keep" not in ran.err
     assert cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1T").out == whole
     assert cli("filter", pages, "--max-memory", "much").code == 2
