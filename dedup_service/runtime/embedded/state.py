@@ -222,8 +222,8 @@ class State:
         base = self._bases.base_name(sequence)
         if base is not None:
             raise StateError(
-                f"page {reference!r} is kept in the base {base}, which this state does not change: retract it there "
-                "and begin a new state with it, or give a correction here, which counts for this state alone"
+                f"page {reference!r} is kept in the base {base}, which this state does not change: retract it "
+                "there, and it is absent here, too, or give a correction here, which counts for this state alone"
             )
         verdict = None if sequence is None else self.journal.log.verdict_at(sequence)
         if sequence is None or verdict is None:

@@ -435,6 +435,20 @@ def test_a_base_that_lost_pages_alone_is_the_same_base(compact: bool, inner: boo
         ]
 
 
+@pytest.mark.parametrize("settled", [1, 59])
+def test_a_state_that_only_loses_pages_of_its_base_opens_again(settled: int, tmp_path: Path) -> None:
+    """It adds no record then, so its last commit stays the one that has these pages."""
+    base = base_of(tmp_path / "base", *map(page, range(60)))
+    with closing(opened(tmp_path / "state", base)) as state:
+        decide(state, page(300))
+    take_down(base, settled)
+    for _ in range(3):
+        with closing(opened(tmp_path / "state")) as state:
+            assert state.journal.entries == len(state.held().rows()) == 60
+    with closing(opened(tmp_path / "state")) as state:
+        assert named(decide(state, page(settled, host="b"))) == [(U, None, None)]
+
+
 def test_bases_of_a_state_stay_the_same(tmp_path: Path) -> None:
     """A state cannot be given one later, nor another one, nor itself, nor one twice."""
     base, other = base_of(tmp_path / "base", page(1)), base_of(tmp_path / "other", page(2))
