@@ -49,9 +49,11 @@ def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **option
 
 def _read(files: tuple[str, ...]) -> Iterator[str]:
     for name in files:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         try:
+            raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
             yield raw.decode()
+        except OSError as error:
+            raise click.UsageError(f"cannot read {name}: {error.strerror}") from None
         except UnicodeDecodeError as error:
             raise click.UsageError(f"{name} is not UTF-8: {error}") from None
 

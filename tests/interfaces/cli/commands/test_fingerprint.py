@@ -55,5 +55,5 @@ def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes("新闻".encode("gb18030"))
     assert cli("fingerprint").code == 2
-    assert cli("fingerprint", "--file", tmp_path / "gone").code == 1
+    assert cli("fingerprint", "--file", tmp_path / "gone").code == 2
     assert "not UTF-8" in cli("fingerprint", "--file", path).err
