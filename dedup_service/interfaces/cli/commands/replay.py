@@ -96,7 +96,11 @@ def replay_command(**options: Any) -> int:
         click.echo(f"twinsieve: {left_out.unreadable} messages of the log are not records and were left out", err=True)
     if left_out.first is not None:
         first = f"{left_out.first.topic}, partition {left_out.first.partition}, offset {left_out.first.offset}"
-        click.echo(f"twinsieve: {left_out.missing} pages have expired and were left out, the first: {first}", err=True)
+        click.echo(
+            f"twinsieve: {left_out.missing} pages were left out, as they have expired or came by a backfill, "
+            f"the first: {first}",
+            err=True,
+        )
     return interrupt.code or (ExitCode.BAD_RECORDS if left_out.missing else ExitCode.DONE)
 
 
