@@ -169,7 +169,7 @@ class GroupConsumer:
             self._configs["partition_fetch_bytes"] = _ON_DEMAND_BYTES
         self._on_demand = on_demand
         self._ends: Mapping[TopicPartition, int] = {}
-        self._committed_ends: Mapping[TopicPartition, int] = {}
+        self._committed_ends: dict[TopicPartition, int] = {}
         self._consumer: KafkaConsumer | None = None
         self._changes = _RebalanceListener()
         self._unplaced: frozenset[TopicPartition] = frozenset()
@@ -420,6 +420,8 @@ class GroupConsumer:
                 self._start_again(change.partitions)
             else:
                 self._unplaced -= change.partitions
+                for partition in change.partitions:
+                    self._committed_ends.pop(partition, None)  # it grows while others read it
                 self._report_revoked(change.partitions)
         now = reader.group_metadata()
         known = self._metadata

@@ -215,7 +215,7 @@ def fetch_only_below(consumer: KafkaConsumer, ends: Callable[[], Mapping[TopicPa
     consumer._fetcher._fetchable_partitions = below
 
 
-def note_ends(consumer: KafkaConsumer) -> Mapping[TopicPartition, int]:
+def note_ends(consumer: KafkaConsumer) -> dict[TopicPartition, int]:
     """Return where committed records end, of each partition that a broker has told of; it is kept up to date.
 
     Touches `_fetcher._parse_fetched_data`: the library keeps the high watermark, which an open transaction is below.

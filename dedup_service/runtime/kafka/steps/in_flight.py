@@ -199,6 +199,11 @@ class InFlight:
             if at > _AT_ONCE and (awaited or not chunk.done):
                 break
             if not chunk.done:
+                times = (time for later in partitions[number][index:] for time in later.times)
+                after = next((time for time in times if time > _AT_ONCE), None)
+                awaited |= after is None and chunk.partition in unread
+                if after is not None:
+                    heappush(heads, (after, number, index, first))
                 continue
             until = _AT_ONCE if awaited else heads[0][0] if heads else inf
             last = first + (not chunk.expired)

@@ -32,6 +32,19 @@ class Library:
         """Accept any position."""
 
 
+@pytest.fixture
+def replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace what is done inside the library."""
+    for name, answer in (("is_joining", False), ("is_dead", False), ("is_fenced_member", False), ("topic_id", None)):
+        monkeypatch.setattr(internals, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(internals, "has_coordinator", lambda _: True)
+    monkeypatch.setattr(internals, "release_paused_records", lambda _: None)
+    monkeypatch.setattr(internals, "positions", lambda _: {MINE: 7})
+    monkeypatch.setattr(internals, "committed", lambda *_: {MINE: 7})
+    monkeypatch.setattr(group_consumer.GroupConsumer, "_asking_for_offsets", lambda *_: _Nothing())
+
+
+@pytest.mark.usefixtures("replaced")
 def test_a_partition_that_a_rewind_started_is_reported_when_it_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its offsets came too late for `poll`; unreported, its records would be written by two processes."""
     answers: list[object] = [UnreachableError("a transaction is open"), {MINE: 7}]
@@ -43,12 +56,6 @@ def test_a_partition_that_a_rewind_started_is_reported_when_it_is_revoked(monkey
         return answer
 
     monkeypatch.setattr(internals, "committed", committed)
-    for name, answer in (("is_joining", False), ("is_dead", False), ("is_fenced_member", False), ("topic_id", None)):
-        monkeypatch.setattr(internals, name, lambda *_, answer=answer: answer)
-    monkeypatch.setattr(internals, "has_coordinator", lambda _: True)
-    monkeypatch.setattr(internals, "release_paused_records", lambda _: None)
-    monkeypatch.setattr(internals, "positions", lambda _: {})
-    monkeypatch.setattr(group_consumer.GroupConsumer, "_asking_for_offsets", lambda *_: _Nothing())
     revoked: list[frozenset[TopicPartition]] = []
     member = GroupConsumer(Connection("a:1"), "pages", "g", "i", on_revoked=revoked.append)
     member._consumer = Library()
@@ -58,6 +65,19 @@ def test_a_partition_that_a_rewind_started_is_reported_when_it_is_revoked(monkey
     member._changes._changes.append(_Change(gained=False, partitions=frozenset({MINE})))
     member.poll(0.0, 1)
     assert revoked == [frozenset({MINE})]
+
+
+@pytest.mark.usefixtures("replaced")
+def test_a_partition_that_comes_back_is_behind_until_its_end_is_known_again() -> None:
+    """Where it ended before says nothing: others have read it meanwhile, and it has got records."""
+    member = GroupConsumer(Connection("a:1"), "pages", "g", "i", on_revoked=lambda _: None)
+    member._consumer = Library()
+    member._committed_ends = {MINE: 7}
+    assert member.behind == frozenset()
+    for gained in (False, True):
+        member._changes._changes.append(_Change(gained=gained, partitions=frozenset({MINE})))
+        member.poll(0.0, 1)
+    assert member.behind == {MINE}
 
 
 class _Nothing:

@@ -176,6 +176,28 @@ def test_a_partition_that_is_not_behind_waits_for_no_other() -> None:
     assert places(in_flight) == [(0, 0), (0, 1)]
 
 
+def test_what_is_behind_a_record_without_a_timestamp_is_waited_for() -> None:
+    """Though that record makes nobody wait: neither what was read behind it goes later, nor what is to come."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    future = int(time() * 1000) + 3_600_000
+    in_flight.put(records(P0, 0, 3, times=[future, -1, 15]), {P0, P1})
+    in_flight.put(records(P1, 0, 2, times=[10, 20]), {P0, P1})
+    in_flight.put(records(P2, 0, 1, times=[5]))
+    in_flight.start(workers.submit, 1.0)
+    workers.answer(1)
+    workers.answer(2)
+    assert places(in_flight) == [(2, 0), (1, 0)]
+    workers.answer(0)
+    assert places(in_flight) == [(0, 0), (0, 1), (2, 0), (1, 0), (0, 2), (1, 1)]
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put(records(P0, 0, 1, times=[future]), {P0, P1})
+    in_flight.put(records(P1, 0, 1, times=[20]), {P0, P1})
+    in_flight.start(workers.submit, 1.0)
+    workers.answer(1)
+    assert places(in_flight, {P0}) == []
+    assert places(in_flight) == [(1, 0)]
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(1, 20)), max_size=60))
 def test_a_backlog_is_committed_in_order_of_its_timestamps(publications: list[tuple[int, int, int]]) -> None:
     """However it is spread over partitions and time, while each is read as far as it has room."""
