@@ -67,6 +67,16 @@ def is_in_domains(host: str, domains: tuple[str, ...]) -> bool:
     return any(host == domain or host.endswith(f".{domain}") for domain in domains)
 
 
+def is_web_address(url: str) -> bool:
+    """Whether a request for `url` can be made: it has http or https, a host, and a port that is one, if any."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises, as a request would
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 def _links(root: HtmlElement, url: str, domains: tuple[str, ...]) -> Iterator[str]:
     """Yield each link once. A base that is no URL is ignored, as browsers do.
 
@@ -90,17 +100,14 @@ def _absolute(base: str, address: str) -> str | None:
     link = _joined(base, address)
     if link is None:
         return None
-    parts = urlsplit(link)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.lower().endswith(SKIPPED_ENDINGS):
-        return None
-    return link
+    return link if is_web_address(link) and not urlsplit(link).path.lower().endswith(SKIPPED_ENDINGS) else None
 
 
 def _joined(base: str, address: str) -> str | None:
     """Return `address` as an absolute URL without a fragment, or None if it is no URL."""
     try:
         link = urldefrag(urljoin(base, address.strip())).url
-        urlsplit(link)
+        _ = urlsplit(link).port  # raises, as a request would
     except ValueError:
         return None
     return link

@@ -20,6 +20,11 @@ AUTOTHROTTLE_ENABLED = True
 AUTOTHROTTLE_START_DELAY = 1.0
 COOKIES_ENABLED = False
 
+DOWNLOADER_MIDDLEWARES = {
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+    "twinsieve_crawler.refreshing.RefreshMiddleware": 580,  # its place
+}
+
 # Breadth first: front pages and sections before the depths of an archive.
 DEPTH_PRIORITY = 1
 SCHEDULER_DISK_QUEUE = "scrapy.squeues.PickleFifoDiskQueue"

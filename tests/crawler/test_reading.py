@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scrapy import Request
 from twinsieve_crawler.reading import MAX_LINKS, Reading, read_page
 
 HOME = "https://example.org/news/"
@@ -50,7 +51,14 @@ def test_a_page_that_begins_as_xml_is_read() -> None:
     assert (reading.links, reading.text) == (("https://example.org/news/a",), "Gezeiten")
 
 
-@pytest.mark.parametrize("base", ["http://[", "//[::1", "http://a]b/"])
+@pytest.mark.parametrize("port", ["99999", "x", "-1", "²"])
+def test_a_link_that_is_no_request_is_left_out(port: str) -> None:
+    """Making a request of it would raise, and the links behind it would be lost."""
+    links = read(f'<a href="a">a</a><a href="//example.org:{port}/">b</a><a href="c">c</a>').links
+    assert [Request(link).url for link in links] == ["https://example.org/news/a", "https://example.org/news/c"]
+
+
+@pytest.mark.parametrize("base", ["http://[", "//[::1", "http://a]b/", "//example.org:99999/"])
 def test_a_base_that_is_no_url_is_ignored(base: str) -> None:
     """Links are then relative to the page, as in a browser."""
     assert read(f'<base href="{base}"><a href="a">a</a>').links == ("https://example.org/news/a",)

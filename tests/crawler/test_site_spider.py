@@ -2,12 +2,13 @@
 
 import asyncio
 import multiprocessing
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from scrapy import Request
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import HtmlResponse, Response, XmlResponse
 from scrapy.settings import Settings
 from twinsieve_crawler.items import PageItem, PublishedItem
 from twinsieve_crawler.spiders.site import CANONICALS_IN_A_ROW, SiteSpider
@@ -104,6 +105,21 @@ def test_a_base_behind_the_first_4_kib_that_is_no_url_costs_no_item() -> None:
     """Scrapy looks for the base in the first 4 KiB, so such a page comes to the spider, with its verdict."""
     items, requests = results(new_spider(), page(HOME, " " * 5000 + '<base href="http://["><a href="/a">a</a>'))
     assert ([item.text for item in items], [request.url for request in requests]) == (["the article"], [f"{HOME}a"])
+
+
+def test_an_entry_of_a_sitemap_that_is_no_url_costs_no_other() -> None:
+    """A relative address, or one with a wrong port, is left out."""
+    locs = "".join(f"<url><loc>{loc}</loc></url>" for loc in ("/a", f"{HOME}b", "https://example.org:x/", f"{HOME}c"))
+    url = f"{HOME}sitemap.xml"
+    sitemap = XmlResponse(url, body=f"<urlset>{locs}</urlset>".encode(), request=Request(url))
+    assert [request.url for request in new_spider()._parse_sitemap(sitemap)] == [f"{HOME}b", f"{HOME}c"]
+
+
+@pytest.mark.parametrize("url", ["example.org", "ftp://example.org/", "http://[", "http://example.org:99999/"])
+def test_a_start_that_is_no_url_is_refused(url: str) -> None:
+    """The message shows it."""
+    with pytest.raises(ConfigurationError, match=re.escape(f"got {url}")):
+        SiteSpider(urls=url)
 
 
 def test_a_canonical_url_counts_as_a_link() -> None:

@@ -31,7 +31,7 @@ from dedup_service.core.text.encoding import decode_html
 from dedup_service.core.url import canonicalise
 from twinsieve_crawler.items import JudgedItem, PageItem, PublishedItem
 from twinsieve_crawler.reader import Reader
-from twinsieve_crawler.reading import Reading
+from twinsieve_crawler.reading import Reading, is_web_address
 
 LINKS_AT_ONCE = 16
 """Requests that are yielded in a row (about 0.3 ms each) before other tasks get a turn."""
@@ -107,6 +107,10 @@ class SiteSpider(SitemapSpider):
             if number % LINKS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             yield Request(link, callback=self.parse_page, cb_kwargs={"hops": hops + 1})
+
+    def sitemap_filter(self, entries: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+        """Leave out what is no Web address: making a request of it would cost the whole sitemap."""
+        return (entry for entry in entries if is_web_address(entry["loc"]))
 
     def _parse_sitemap(self, response: Response) -> Iterable[Request]:
         """Yield the requests for what a sitemap, or robots.txt, names; sitemaps only to SITEMAP_LEVELS."""
@@ -185,7 +189,7 @@ def _split(names: str) -> list[str]:
 
 def _checked_urls(urls: str) -> list[str]:
     addresses = _split(urls)
-    wrong = [url for url in addresses if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname]
+    wrong = [url for url in addresses if not is_web_address(url)]
     if wrong or not addresses:
         raise ConfigurationError(f"a start URL must look like https://example.org/, got {', '.join(wrong) or 'none'}")
     return addresses

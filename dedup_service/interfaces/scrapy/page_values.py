@@ -51,15 +51,18 @@ def is_page(item: Any) -> bool:
 
 
 def fields_of_item(item: Any) -> dict[str, Any]:
-    """Return the fields of an item that is a page; of one that contains itself, without items in them converted."""
-    adapter = ItemAdapter(item)
-    try:
-        fields = adapter.asdict()
-    except RecursionError:
-        fields = dict(adapter)  # `page_value` leaves out what contains itself
+    """Return the fields of an item that is a page, with items in them converted, but for what contains itself."""
+    fields = {name: _plain(value) for name, value in ItemAdapter(item).items()}
     if isinstance(fields.get("html"), bytes):
         fields["html"] = decode_html(fields["html"]).text
     return fields
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return ItemAdapter({MOVED: value}).asdict()[MOVED]
+    except RecursionError:
+        return value  # `page_value` leaves out what contains itself
 
 
 def fields_of_page(page: "Page") -> dict[str, Any]:

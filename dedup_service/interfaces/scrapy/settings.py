@@ -170,12 +170,12 @@ class NearDuplicateSettings:
             action=_choice(settings, "TWINSIEVE_ACTION", Action, Action.FLAG),
             items=_choice(settings, "TWINSIEVE_ITEMS", ItemPolicy, ItemPolicy.DROP),
             state=_state(settings),
-            space=space_of(settings.get("TWINSIEVE_SPACE") or None, settings.get("TWINSIEVE_IDF") or None),
+            space=_space(settings),
             rule=_rule(settings),
             keep=_keep(settings),
             max_memory_bytes=_max_memory(settings),
             journal_days=_journal_days(settings),
-            bases=tuple(map(str, settings.getlist("TWINSIEVE_BASES"))),
+            bases=_bases(settings),
             processes=_integer(settings, "TWINSIEVE_PROCESSES", usable_cores()),
             deadline_s=_deadline(settings),
             keep_page=_flag(settings, "TWINSIEVE_KEEP_PAGE"),
@@ -195,16 +195,42 @@ def _check_names(names: Iterable[str]) -> None:
 
 def _state(settings: "BaseSettings") -> Path | None:
     """Return `TWINSIEVE_STATE`, else a folder in JOBDIR, else None (memory), as Scrapy's URL filter does."""
-    state = settings.get("TWINSIEVE_STATE")
+    state = _name(settings, "TWINSIEVE_STATE")
     if state:
         return Path(state)
     job = job_dir(settings)
     return Path(job, "twinsieve") if job else None
 
 
+def _name(settings: "BaseSettings", name: str) -> str | None:
+    """Return a setting that names something, or a file or folder, as text; None if it is not set."""
+    value = settings.get(name)
+    if value is not None and not isinstance(value, str | Path):
+        raise ConfigurationError(f"{name} must be text, got {value!r}")
+    return None if value is None else str(value)
+
+
+def _space(settings: "BaseSettings") -> SpaceOptions:
+    """Return the space that the project chooses, by default that of all defaults."""
+    space, idf = (_name(settings, name) or None for name in ("TWINSIEVE_SPACE", "TWINSIEVE_IDF"))
+    try:
+        return space_of(space, idf)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"TWINSIEVE_SPACE={space}: {error}") from error
+
+
+def _bases(settings: "BaseSettings") -> tuple[str, ...]:
+    """Return the folders and addresses of bases; blanks around commas are no part of them."""
+    bases = settings.get("TWINSIEVE_BASES") or ()
+    names = bases.split(",") if isinstance(bases, str) else [bases] if isinstance(bases, Path) else bases
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str | Path) for name in names):
+        raise ConfigurationError(f"TWINSIEVE_BASES must be a list of folders and addresses, got {bases!r}")
+    return tuple(name for name in (str(base).strip() for base in names) if name)
+
+
 def _rule(settings: "BaseSettings") -> MatchRule | None:
     """Return the rule that the project chooses, or None to leave it to the state."""
-    profile = settings.get("TWINSIEVE_PROFILE")
+    profile = _name(settings, "TWINSIEVE_PROFILE")
     try:
         return None if profile is None else profile_named(profile)
     except ConfigurationError as error:
@@ -283,7 +309,7 @@ def _kafka(settings: "BaseSettings") -> KafkaSettings | None:
         _refuse_without_brokers(settings)
         return None
     _refuse_decisions(settings)
-    properties = settings.get("TWINSIEVE_KAFKA_PROPERTIES")
+    properties = _name(settings, "TWINSIEVE_KAFKA_PROPERTIES")
     addresses = ",".join(map(str, bootstrap)) if isinstance(bootstrap, list | tuple) else str(bootstrap)
     return KafkaSettings(
         connection=Connection(addresses, read_properties(Path(properties)) if properties else {}),
@@ -340,7 +366,7 @@ def _positive(settings: "BaseSettings", name: str, default: float, unit: str) ->
     """Return the setting as a number above 0."""
     value = settings.get(name, default)
     try:
-        number = float(value)
+        number = 0.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = 0.0
     if not 0 < number < float("inf"):
@@ -352,5 +378,5 @@ def _flag(settings: "BaseSettings", name: str) -> bool:
     """Return the setting as True or False; False if it is not set."""
     try:
         return bool(settings.getbool(name, False))
-    except ValueError:
+    except (TypeError, ValueError):
         raise ConfigurationError(f"{name} must be True or False, got {settings.get(name)!r}") from None

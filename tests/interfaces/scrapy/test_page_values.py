@@ -86,6 +86,14 @@ def test_an_item_that_contains_itself_is_published_without_that_field(inside: Ca
     assert (json.loads(page.value), page.left_out) == ({"url": URL, "text": "t", "rank": 1}, ("tree",))
 
 
+def test_an_item_that_contains_itself_keeps_items_in_its_other_fields() -> None:
+    """They are converted as in any item."""
+    item: dict[str, Any] = {"url": URL, "text": "t", "inner": Declared(url=URL)}
+    item["tree"] = [item]
+    page = page_value(fields_of_item(item))
+    assert (json.loads(page.value)["inner"], page.left_out) == ({"url": URL}, ("tree",))
+
+
 def test_a_field_that_filter_would_refuse_is_moved_under_item() -> None:
     """With `tags` that are no list, or a list as `id`, the page is not refused and no data are lost."""
     sent = page_value({"url": URL, "text": "t", "id": [5], "tags": "a, b", "item": {"shop": 1}})

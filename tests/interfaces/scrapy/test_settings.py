@@ -79,6 +79,14 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_DEADLINE_S", "inf"),
         ("TWINSIEVE_DEADLINE_S", "later"),
         ("TWINSIEVE_KEEP_PAGE", "maybe"),
+        ("TWINSIEVE_KEEP_PAGE", {}),
+        ("TWINSIEVE_DEADLINE_S", True),
+        ("TWINSIEVE_STATE", True),
+        ("TWINSIEVE_PROFILE", 3),
+        ("TWINSIEVE_SPACE", 3),
+        ("TWINSIEVE_SPACE", "nothing"),
+        ("TWINSIEVE_IDF", True),
+        ("TWINSIEVE_BASES", 5),
     ],
 )
 def test_an_invalid_value_is_refused(name: str, value: object, caplog: pytest.LogCaptureFixture) -> None:
@@ -171,7 +179,7 @@ def test_bounds_of_expiry(value: object) -> None:
     assert read().keep is None
 
 
-@pytest.mark.parametrize("value", [["a", "s3://b/c"], "a,s3://b/c", (Path("a"), "s3://b/c")])
+@pytest.mark.parametrize("value", [["a", "s3://b/c"], "a, s3://b/c,", (Path("a"), "s3://b/c")])
 def test_bases_in_any_form(value: Any) -> None:
     """A list of folders and addresses, or text with commas; without the setting there are none."""
     assert read(TWINSIEVE_BASES=value).bases == ("a", "s3://b/c")
