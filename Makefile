@@ -16,8 +16,8 @@ PROGRAMS_READY = $(BIN)/python -m deploy.programs chromium prometheus promtool
 HELM_READY     = $(BIN)/python -m deploy.helm.build
 # Makes the environment of pywb, which replays archives in a test; without it that test is skipped, but not in CI.
 PYWB_READY     = $(BIN)/python -m deploy.pywb.environment
-# Tests wait for brokers and processes, so that three workers keep two cores busy.
-PYTEST = $(BIN)/python -m pytest -q -n 3 --dist loadfile
+# Tests wait for brokers and processes, so that four workers keep two cores busy.
+PYTEST = $(BIN)/python -m pytest -q -n 4 --dist loadfile
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 

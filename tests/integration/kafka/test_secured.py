@@ -49,6 +49,7 @@ def test_a_service_works_over_tls_with_a_password(own_cluster: Callable[..., Clu
     assert "another" not in str(refusal.value)
 
 
+@pytest.mark.long
 def test_a_service_starts_once_its_broker_is_back(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
     """A service that is started while the broker is away waits for it."""
     cluster = own_cluster()

@@ -107,6 +107,7 @@ def test_ctrl_c_without_a_broker_reports_unpublished_pages(tmp_path: Path, own_c
     assert stderr.count("is not published") == left
 
 
+@pytest.mark.long
 def test_a_wrong_password_is_an_error_before_the_first_request(
     tmp_path: Path, own_cluster: Callable[..., Cluster]
 ) -> None:
