@@ -331,7 +331,7 @@ class BlockFile:
         if block == self._full and (home / MANIFEST).exists():
             for segment in read_manifest(home).segments:
                 label = segment.files.get(self.path.suffix[1:])
-                if label is not None and self.path.name.startswith(f"{segment.number:05d}-{segment.generation}."):
+                if label is not None and self.path.name.startswith(f"{segment.stem}."):
                     self._tail_sum = label.tail_sum
         return self._sum(block, self._view[start:stop]) == self._expected(block)
 

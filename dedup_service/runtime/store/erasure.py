@@ -44,7 +44,7 @@ class Erasure(msgspec.Struct):
         """Write the checksums of partial blocks into `manifest`."""
         for segment in manifest.segments:
             for name, label in segment.files.items():
-                tail = self.tails.get(f"{segment.number:05d}-{segment.generation}.{name}")
+                tail = self.tails.get(f"{segment.stem}.{name}")
                 if tail is not None:
                     label.tail_sum = tail
 
@@ -60,9 +60,7 @@ def complete_erasure(folder: Path, manifest: Manifest) -> bool:
         return False
     erasure = read_checked(path, Erasure)
     lengths = {
-        f"{segment.number:05d}-{segment.generation}.{name}": label.length
-        for segment in manifest.segments
-        for name, label in segment.files.items()
+        f"{segment.stem}.{name}": label.length for segment in manifest.segments for name, label in segment.files.items()
     }
     for span in erasure.spans:
         length = lengths.get(span.file, 0)

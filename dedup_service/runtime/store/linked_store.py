@@ -86,9 +86,9 @@ def follow_sources(folder: Path) -> None:
     segments, live, homes = followed(folder, manifest)
     if manifest.live is None or (segments == manifest.segments and not (before.bits != live.bits).any()):
         return
-    stems = {_stem(label) for label in manifest.segments}
+    stems = {label.stem for label in manifest.segments}
     for label in segments:
-        for path in sorted(segment_paths(homes[label.number], label)) if _stem(label) not in stems else ():
+        for path in sorted(segment_paths(homes[label.number], label)) if label.stem not in stems else ():
             _replace_link(folder / path.name, path)
     manifest.segments = segments
     manifest.live = write_live(folder, manifest.live.number + 1, live.first, live.bits)
@@ -104,7 +104,7 @@ def followed(folder: Path, manifest: Manifest) -> tuple[list[SegmentLabel], Live
     live, size = read_live(folder, manifest.segment_rows, manifest.live), manifest.segment_rows // 8
     segments: list[SegmentLabel] = []
     for label in manifest.segments:
-        rows = folder / f"{_stem(label)}.rows"
+        rows = folder / f"{label.stem}.rows"
         home = rows.resolve().parent
         if rows.is_symlink() and home not in sources and (home / MANIFEST).exists():
             source = read_manifest(home)
@@ -120,10 +120,6 @@ def followed(folder: Path, manifest: Manifest) -> tuple[list[SegmentLabel], Live
             segments.append(now)
             homes[now.number] = home
     return segments, live, homes
-
-
-def _stem(label: SegmentLabel) -> str:
-    return f"{label.number:05d}-{label.generation}"
 
 
 def _replace_link(path: Path, target: Path) -> None:

@@ -46,6 +46,11 @@ class SegmentLabel(msgspec.Struct):
     compacted: bool = False
     members_sum: int = 0
 
+    @property
+    def stem(self) -> str:
+        """The names of its files, up to the first dot."""
+        return f"{self.number:05d}-{self.generation}"
+
 
 class LiveLabel(msgspec.Struct):
     """The bitmap of live rows. first: its first segment; length: its bytes; checksum: of all of it."""

@@ -37,10 +37,9 @@ def named_paths(folder: Path, manifest: Manifest) -> set[Path]:
 
 def segment_paths(folder: Path, label: SegmentLabel) -> set[Path]:
     """Return the files of a segment."""
-    stem = f"{label.number:05d}-{label.generation}"
     used = [name for name, file in label.files.items() if file.length]
-    paths = {folder / f"{stem}.{name}{suffix}" for name in used for suffix in ("", ".sums")}
-    return paths | ({folder / f"{stem}.members"} if label.compacted else set())
+    paths = {folder / f"{label.stem}.{name}{suffix}" for name in used for suffix in ("", ".sums")}
+    return paths | ({folder / f"{label.stem}.members"} if label.compacted else set())
 
 
 def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
@@ -85,15 +84,14 @@ def row_files(manifest: Manifest) -> list[NamedFile]:
     """Return the files that a manifest names, without those of tables: what a read-only store opens."""
     files: list[NamedFile] = []
     for segment in manifest.segments:
-        stem = f"{segment.number:05d}-{segment.generation}"
         for name, file in segment.files.items():
             label = f"{file}"
             if file.length:
-                files.append(NamedFile(f"{stem}.{name}", file.length, label))
+                files.append(NamedFile(f"{segment.stem}.{name}", file.length, label))
             if blocks := file.length // BLOCK_BYTES:
-                files.append(NamedFile(f"{stem}.{name}.sums", 4 * blocks, label))
+                files.append(NamedFile(f"{segment.stem}.{name}.sums", 4 * blocks, label))
         if segment.compacted:
-            files.append(NamedFile(f"{stem}.members", manifest.segment_rows // 8, f"{segment.members_sum}"))
+            files.append(NamedFile(f"{segment.stem}.members", manifest.segment_rows // 8, f"{segment.members_sum}"))
     if manifest.live is not None:
         files.append(NamedFile(f"live-{manifest.live.number}", manifest.live.length, f"{manifest.live}"))
     if manifest.extra is not None:
