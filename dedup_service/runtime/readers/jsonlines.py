@@ -175,8 +175,9 @@ class JsonLine:
 
     @property
     def identity(self) -> bytes:
-        """The line itself, and the names under which its values were looked for."""
-        return self.raw if self.columns is None else self.raw + repr(self.columns.names).encode()
+        """The line without its end, which the last one may get later, and the names of values that were looked for."""
+        line = self.raw.rstrip(b"\r\n")
+        return line if self.columns is None else line + repr(self.columns.names).encode()
 
     def page(self, extract: Extract) -> Page:
         """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""

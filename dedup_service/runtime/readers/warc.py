@@ -76,8 +76,8 @@ class WarcRecord:
 
     @property
     def identity(self) -> bytes:
-        """The record itself, including its WARC-Record-ID."""
-        return self.raw
+        """The record itself, including its WARC-Record-ID, without the line ends that the last one may get later."""
+        return self.raw.rstrip(b"\r\n")
 
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError if the record has no URL or cannot be read."""

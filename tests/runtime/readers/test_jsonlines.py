@@ -98,9 +98,10 @@ def test_a_line_over_the_limit_is_a_bad_record(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_same_line_is_the_same_delivery() -> None:
-    """The identity is the bytes, wherever they are in the input."""
-    first, again, other = (JsonLine(n, raw) for n, raw in ((1, b"a\n"), (9, b"a\n"), (2, b"b\n")))
-    assert first.identity == again.identity != other.identity
+    """The identity is the bytes, wherever they are in the input, at the end of a file without a line end, too."""
+    lines = (JsonLine(n, raw) for n, raw in ((1, b"a\n"), (9, b"a\n"), (3, b"a\r\n"), (4, b"a"), (2, b"b\n")))
+    first, again, in_dos, last, other = (line.identity for line in lines)
+    assert first == again == in_dos == last != other
 
 
 def test_lines_and_records_agree() -> None:

@@ -61,6 +61,18 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return write_warc(tmp_path / ("a.warc.gz" if request.param else "a.warc"), RESPONSES, packed=request.param)
 
 
+def test_a_record_is_the_same_before_its_line_ends_are_written(tmp_path: Path) -> None:
+    """A crawler that is interrupted between the two leaves an archive that is read, and grows."""
+    path = tmp_path / "a.warc"
+    whole = warc_record(0, "response", "https://a.example/1", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>a")
+    identities = []
+    for end in (0, 2, 4):
+        path.write_bytes(whole[: len(whole) - 4 + end])
+        identities += [record.identity for record in read_warc(path) if not isinstance(record, BrokenInput)]
+    assert len(identities) == 3
+    assert len(set(identities)) == 1
+
+
 def test_html_responses_are_records(archive: Path, extract_html: Extract) -> None:
     """Other types, statuses and record types are skipped."""
     pages = [record.page(extract_html) for record in read_warc(archive)]

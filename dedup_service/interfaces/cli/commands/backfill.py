@@ -219,7 +219,7 @@ class _Files:
     def items(self, batch: PreparedBatch, bad: set[int]) -> "list[BackfillItem]":
         """Return what is to be written of a batch: its pages and, to be counted, its bad records, in their order.
 
-        Where a file became unreadable is not counted: the rest of it may be there the next time.
+        Where a file became unreadable, or ends within a line, is not counted: the rest may be there the next time.
         """
         from dedup_service.runtime.kafka.backfill.backfill import BackfillItem
         from dedup_service.runtime.kafka.backfill.progress import digest_of
@@ -228,7 +228,7 @@ class _Files:
         items: list[BackfillItem] = []
         for record in batch.records:
             page = pages.get(id(record))
-            if page is None and _is_broken(record):
+            if page is None and (_is_broken(record) or _is_open(record)):
                 continue
             value = _value(record, page) if self._published and page is not None else None
             digest, ends = digest_of(record.identity), _end_of(record)
@@ -326,6 +326,12 @@ def _file_name(name: str) -> str:
 def _is_broken(record: Record) -> bool:
     """Whether a record stands for what could not be read: nothing is known of it but its place."""
     return isinstance(record.record if isinstance(record, NamedRecord) else record, BrokenInput)
+
+
+def _is_open(record: Record) -> bool:
+    """Whether a record is a line without its end: who writes the file may be within it."""
+    line = record.record if isinstance(record, NamedRecord) else record
+    return isinstance(line, JsonLine) and not line.cut and not line.raw.endswith(b"\n")
 
 
 def _value(record: Record, prepared: PreparedPage) -> bytes:

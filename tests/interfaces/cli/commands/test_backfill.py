@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.interfaces.cli.commands.backfill import _Counts, _end_of, _Files
+from dedup_service.interfaces.cli.support.page_stream import PreparedBatch
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.kafka.backfill.backfill import (
     Backfill,
@@ -89,6 +90,27 @@ def test_a_shorter_file_under_the_same_name_is_refused(tmp_path: Path, left: int
     file.write_bytes(b'{"a": 1}\n{"a": 2}\n'[: 9 * left])
     with pytest.raises(FileChangedError, match="Give another --name"):
         read_on(file, backfill)
+
+
+WHOLE = b'{"url": "urn:1"}\n{"url": "urn:2"}\n{"url": "urn:3"}\n'
+
+
+def test_half_a_line_is_not_done(tmp_path: Path) -> None:
+    """Whoever writes the file is within it; the next run reads the whole line."""
+    file = tmp_path / "pages.jsonl"
+    file.write_bytes(WHOLE[:25])
+    half = records_of(file)[1]
+    files = _Files([str(file)], str(file), after(file, ()), _Counts(), lambda _: None, {}, published=False)
+    assert files.items(PreparedBatch((half,), [], [(half, "not JSON")], 0.0), {id(half)}) == []
+
+
+def test_a_last_line_that_gets_its_end_later_is_the_same(tmp_path: Path) -> None:
+    """So a file may grow behind a line that had no end when it was read."""
+    file = tmp_path / "pages.jsonl"
+    file.write_bytes(WHOLE[:33])
+    backfill = after(file, records_of(file))
+    file.write_bytes(WHOLE)
+    assert read_on(file, backfill) == ([WHOLE[34:]], 2)
 
 
 def site(folder: Path, *names: str) -> Path:
