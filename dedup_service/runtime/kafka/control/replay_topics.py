@@ -172,7 +172,8 @@ class ReplayTopics:
         """Return the record as the new log has to say it, None if all that it names was left out."""
         if not isinstance(item.record, UnwrittenRecord):
             return item
-        found = (self._sequences.get(sequence) for sequence in item.record.sequences)
+        begin = sequence_at(self._first)  # pages of bases come before it, and keep their numbers
+        found = (one if one < begin else self._sequences.get(one) for one in item.record.sequences)
         sequences = tuple(sequence for sequence in found if sequence is not None)
         return replace(item, record=replace(item.record, sequences=sequences)) if sequences else None
 
