@@ -16,6 +16,9 @@ from dedup_service.core.errors import ConfigurationError, TwinsieveError
 
 _PIECE_BYTES = 8 << 20
 
+_SILENT_S = 60.0
+"""For which a Web server may send nothing. A whole file may take hours; aiohttp would limit it to five minutes."""
+
 
 class RemoteFolder:
     """The folder at `address`."""
@@ -77,6 +80,10 @@ def file_system(address: str, **options: Any) -> "tuple[AbstractFileSystem, str]
     with translated_errors(address):
         from fsspec.core import url_to_fs
 
+        if address.startswith(("http://", "https://")):
+            from aiohttp import ClientTimeout
+
+            options["client_kwargs"] = {"timeout": ClientTimeout(total=None, sock_connect=30.0, sock_read=_SILENT_S)}
         files, path = url_to_fs(address, **options)
         return files, str(path)
 

@@ -1,9 +1,13 @@
 """Inputs at addresses: the same records as of the files."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientTimeout
 from fsspec import filesystem
 
 from dedup_service.core.errors import ConfigurationError, RecordError
@@ -80,6 +84,22 @@ def test_a_folder_of_parts_is_read_in_their_order(tmp_path: Path) -> None:
     parts = [str(folder / "part-1.parquet"), str(folder / "part-2.parquet")]
     assert expanded([str(folder)]) == parts
     assert expanded([f"file://{folder}"]) == parts
+
+
+@pytest.mark.parametrize("kind", ["jsonl.gz", "warc.gz"])
+def test_a_file_of_a_web_server_may_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """The limit on a whole request, which is too long ago at once here, is not used."""
+    monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", ClientTimeout(total=1e-9))
+    path = write_sample(tmp_path, kind)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, ThreadPoolExecutor(1) as thread:
+        thread.submit(server.serve_forever)
+        try:
+            address = f"http://127.0.0.1:{server.server_port}/{path.name}"
+            with open_source(str(path)) as local, open_source(address) as remote:
+                assert [what(record) for record in remote.records] == [what(record) for record in local.records]
+        finally:
+            server.shutdown()
 
 
 def test_an_address_that_does_not_answer_is_an_error_of_one_line() -> None:
