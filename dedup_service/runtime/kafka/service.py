@@ -168,6 +168,7 @@ class Service:
         )
         self._restore: RestoreEvent | None = None
         self._starting = "starting", time.monotonic()
+        self._answered_at = time.monotonic()
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
         self._waits_for = ""
@@ -263,22 +264,23 @@ class Service:
     ) -> Steps | None:
         """Build the steps, retrying while brokers or bases are unavailable; None if `stop` was set first.
 
-        stack: closes the steps' resources.
+        stack: closes the steps' resources. Raises BrokerError if no broker answers for `start_s`, however long a
+        restore, or the wait for a base, took before.
         """
         backoff = Backoff(stop, warning=ThrottledWarning(_LOG, "the service cannot start yet"))
         without_base = Backoff(stop, longest_s=_BASE_PAUSE_S, warning=ThrottledWarning(_LOG, "nothing is decided yet"))
-        deadline = time.monotonic() + self._settings.start_s
+        self._answered_at = time.monotonic()
         while not backoff.stopped:
             with ExitStack() as attempt:
                 try:
                     steps = self._build_steps(local, requested, attempt, stop)
                 except BrokerError as error:
-                    if not error.retryable or time.monotonic() > deadline:
+                    if not error.retryable or time.monotonic() > self._answered_at + self._settings.start_s:
                         raise
                     backoff.wait(error)
                     continue
                 except BaseUnusableError as error:  # somebody has to put it there, whenever that is
-                    self._waits_for = str(error)
+                    self._waits_for, self._answered_at = str(error), time.monotonic()
                     without_base.wait(error)
                     continue
                 self._waits_for = ""
@@ -509,7 +511,7 @@ class Service:
         self._starting = f"{what}: {done:,}" + (f" of {total:,}" if total else ""), time.monotonic()
 
     def _report_restore(self, event: RestoreEvent) -> None:
-        self._restore = event
+        self._restore, self._answered_at = event, time.monotonic()
         self._observers.restore(event)
 
     def _offsets(self, begins: Begins, stack: ExitStack) -> StepOffsets:
