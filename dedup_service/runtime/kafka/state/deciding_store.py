@@ -34,11 +34,13 @@ from typing import Protocol
 import xxhash
 
 from dedup_service.core.decision.candidates import RemovedEntry
+from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import Policy
+from dedup_service.core.shards.candidates import shards_in
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.kafka.state.deciding_state import (
@@ -208,7 +210,7 @@ class DecidingStore:
             label,
             policy.rule,
             policy.layout,
-            _removed_in_base if stored is None else lambda _extra: stored.state.replica.decider.removed,
+            _removed_in_base if stored is None else lambda _extra: _removed_in(stored.state.replica.decider),
             report=self.report,
         )
         self._stored = None
@@ -335,6 +337,11 @@ class DecidingStore:
         with translated_os_errors(self.folder):
             if self.folder.exists():
                 shutil.rmtree(self.folder)
+
+
+def _removed_in(state: DeciderState) -> Sequence[RemovedEntry]:
+    """Return the removed entries that the cells still need; those of a resolver are in the cells of its shards."""
+    return state.removed if shards_in(state) is None else ()
 
 
 def _removed_in_base(extra: bytes) -> Sequence[RemovedEntry]:

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.decision.replica import Replica
+from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, sequence_at
+from dedup_service.core.shards.candidates import ShardCandidates
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
+from dedup_service.runtime.kafka.state.deciding_state import DecidingState
+from dedup_service.runtime.kafka.state.deciding_store import DecidingStore, StoredSnapshot
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.store.errors import StoreDamagedError
@@ -41,6 +45,18 @@ def damage_evidence(folder: Path) -> None:
 def apply(replica: Replica, record: LogRecord) -> None:
     """Apply one more record, as it is read from the log."""
     replica.apply_many([(replica.sequence + 2, read) for read in decode(encode(record))])
+
+
+def test_a_resolver_goes_on_from_a_snapshot_with_removed_entries(tmp_path: Path) -> None:
+    """They are in the cells of shards, which have their paths; its own folder has no row and no cell."""
+    policy = first().policy
+    candidates = ShardCandidates(policy, DeciderState(), 2)
+    candidates._gone[sequence_at(7)] = 9, 3
+    decider = DeciderState(removed=tuple(candidates.removed()), candidates=candidates.state())
+    pages = DecidingStore(tmp_path / PAGES_FOLDER)
+    pages.begin(StoredSnapshot("a-log", sequence_at(8), "", DecidingState(replica=ReplicaState(decider=decider))))
+    assert list(pages.entries("a-log", policy)[0].live_pieces()) == []
+    pages.close()
 
 
 def test_damage_found_while_deciding_builds_the_folder_again(
