@@ -77,9 +77,14 @@ def why_command(url: str, **options: Any) -> int:
     return ExitCode.DONE
 
 
+_MOST_DIGITS = 20
+"""No sequence has as many; Python refuses to read 5,000."""
+
+
 def _reference(text: str) -> str | int:
     number = text.removeprefix("#")
-    return int(number) if text.startswith("#") and number.isascii() and number.isdecimal() else text
+    is_number = number.isascii() and number.isdecimal() and len(number) < _MOST_DIGITS
+    return int(number) if text.startswith("#") and is_number else text
 
 
 def _finder_in(files: tuple[str, ...], space: SpaceOptions) -> "Callable[[KnownPage], Page | None]":

@@ -82,6 +82,7 @@ def test_an_unknown_page(cli: Cli, state: Path, tmp_path: Path) -> None:
     ran = cli("why", "https://news.example/99", "--state", state)
     assert (ran.code, ran.out) == (3, "")
     assert "https://news.example/99 is not in the log" in ran.err
+    assert cli("why", "#" + 5000 * "9", "--state", state).code == 3
     assert cli("why", "p1", "--state", tmp_path).code == 1
     assert cli("why", "p1").code == 2
 
