@@ -47,6 +47,7 @@ GZIP = b"\x1f\x8b"
 RECORD_START = re.compile(rb"\x1f\x8b\x08|WARC/[01]\.[0-9]{1,2}\r?\n")
 LONGEST_START = 11
 WRONG_LENGTH = "a record whose Content-Length is not its length"
+GOES_ON = "a gzip member that goes on behind its record: unpack an archive that was packed as a whole (gzip -d)"
 SEPARATOR = b"\r\n\r\n"
 TEXT_TYPE = "text/plain"
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -228,8 +229,8 @@ def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iter
                 yield _Broken(offset, _truncated(missing), stream.tell())
                 return
             place, size = archive.get_record_offset(), archive.get_record_length()
-            if place < offset or size < 0:  # warcio went back: the record swallowed the beginning of the next member
-                yield _Broken(offset, WRONG_LENGTH, stream.tell())
+            if place < offset or size < 0:  # warcio went back: the member has the next record, or began inside of this
+                yield _Broken(offset, GOES_ON if archive.next_line else WRONG_LENGTH, stream.tell())
                 return
             yield _Found(place, size, is_page)
             offset = place + size

@@ -73,6 +73,16 @@ def test_a_record_is_the_same_before_its_line_ends_are_written(tmp_path: Path) -
     assert len(set(identities)) == 1
 
 
+def test_an_archive_that_was_packed_as_a_whole_has_to_be_unpacked(tmp_path: Path) -> None:
+    """One gzip member with many records has no place of each: the bad record says what to do."""
+    plain = write_warc(tmp_path / "a.warc", RESPONSES, packed=False)
+    packed = tmp_path / "b.warc.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    (record,) = read_warc(packed)
+    assert isinstance(record, BrokenInput)
+    assert "gzip -d" in record.problem
+
+
 def test_html_responses_are_records(archive: Path, extract_html: Extract) -> None:
     """Other types, statuses and record types are skipped."""
     pages = [record.page(extract_html) for record in read_warc(archive)]
