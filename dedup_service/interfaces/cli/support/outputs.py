@@ -10,6 +10,7 @@ import base64
 import fcntl
 import gzip
 import os
+import select
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -80,7 +81,10 @@ class OutputFile:
         start = self._end() if self._regular else 0
         try:
             while data:
-                data = data[os.write(self._descriptor, data) :]
+                try:
+                    data = data[os.write(self._descriptor, data) :]
+                except BlockingIOError:  # another process has set this pipe so, and its reader is slow
+                    select.select([], [self._descriptor], [])
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -62,6 +62,26 @@ def test_a_closed_pipe_is_distinguished_from_a_full_disk(tmp_path: Path) -> None
             output.write([b"not read\n"])
 
 
+def test_a_full_pipe_that_does_not_block_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any process that shares a pipe can set it so; a slow reader gets every line all the same."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    outcomes = iter([BlockingIOError(), None])
+    write = os.write
+
+    def full_at_first(descriptor: int, data: bytes) -> int:
+        if (error := next(outcomes)) is not None:
+            raise error
+        return write(descriptor, data)
+
+    with OutputFile(str(pipe)) as output:
+        monkeypatch.setattr(os, "write", full_at_first)
+        output.write([b"read\n"])
+    assert os.read(reader, 100) == b"read\n"
+    os.close(reader)
+
+
 def test_two_outputs_in_one_file_are_refused(tmp_path: Path) -> None:
     """They are recognised under different names, too; /dev/null may be named twice."""
     name = str(tmp_path / "out")
