@@ -18,7 +18,6 @@ import msgspec
 
 from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.core.log_records import CorrectionRecord
-from dedup_service.core.url import canonicalise
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     SERVED_BASES,
@@ -29,7 +28,7 @@ from dedup_service.interfaces.cli.support.options import (
     with_options,
 )
 from dedup_service.interfaces.cli.support.outputs import OutputFile, check_distinct, check_writable
-from dedup_service.interfaces.cli.support.page_sources import page_source
+from dedup_service.interfaces.cli.support.page_sources import canonical_address, page_source
 from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.labels import Label
@@ -65,7 +64,8 @@ def correct_command(url: str, duplicate_of: str | None, not_duplicate_of: str | 
     original = duplicate_of or not_duplicate_of
     if original is None or (duplicate_of and not_duplicate_of):
         raise click.UsageError("give one of --duplicate-of URL and --not-duplicate-of URL")
-    record = CorrectionRecord(_canonical(url), _canonical(original), duplicate_of is not None, options["reason"])
+    one, other = canonical_address(url), canonical_address(original)
+    record = CorrectionRecord(one, other, duplicate_of is not None, options["reason"])
     if record.url == record.original:
         raise click.UsageError(f"both URLs are of one page, {record.url}: give two different pages")
     folder, by = state_folder(options), options["by"] or _user()
@@ -117,13 +117,6 @@ def _user() -> str | None:
         return getpass.getuser()
     except (OSError, KeyError):
         return None
-
-
-def _canonical(url: str) -> str:
-    try:
-        return canonicalise(url)
-    except RecordError as error:
-        raise ConfigurationError(str(error)) from None
 
 
 @click.command("corrections", epilog=EPILOG)

@@ -17,6 +17,7 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
+from dedup_service.interfaces.cli.support.page_sources import canonical_address
 from dedup_service.runtime.embedded.administration import embedded_state
 from dedup_service.runtime.embedded.state import State
 
@@ -55,26 +56,21 @@ def retract_command(urls: tuple[str, ...], **options: Any) -> int:
 
 def _read(urls: Sequence[str]) -> list[str]:
     """Return the URLs or ids, including those on standard input, each once."""
-    lines = (line.strip() for url in urls for line in (sys.stdin if url == "-" else [url]))
+    lines = (line.removeprefix("\ufeff").strip() for url in urls for line in (sys.stdin if url == "-" else [url]))
     return list(dict.fromkeys(line for line in lines if line))
 
 
 def _in_log(urls: Sequence[str], options: dict[str, Any]) -> int:
     from dedup_service.runtime.kafka.control.operator_records import add_records
 
-    canonical: dict[str, str] = {}
-    for url in urls:
-        try:
-            canonical[canonicalise(url)] = url
-        except RecordError as error:
-            click.echo(f"twinsieve: {error}", err=True)
+    canonical = list(dict.fromkeys(map(canonical_address, urls)))
     records = [RetractionRecord(url, options["reason"]) for url in canonical]
     sequences = add_records(connection_from(options), topics_from(options), records) if records else []
     for url, sequence in zip(canonical, sequences, strict=True):
         click.echo(f"sequence {sequence}: retraction of {url}")
     if records:
         click.echo(_not_erased(topics_from(options)), err=True)
-    return ExitCode.DONE if len(canonical) == len(urls) else ExitCode.BAD_RECORDS
+    return ExitCode.DONE
 
 
 def _not_erased(topics: "Topics") -> str:

@@ -1,9 +1,13 @@
-"""Open the log that a command's options name: a state folder, or a service's log, read from its start."""
+"""The log that a command's options name, a state folder or a service's log, and the pages that it is asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from dedup_service.core.errors import RecordError
+from dedup_service.core.url import canonicalise
 from dedup_service.interfaces.cli.support.options import bases_from, connection_from, state_folder, topics_from
 
 if TYPE_CHECKING:
@@ -30,3 +34,12 @@ def page_source(options: Mapping[str, Any], wanted: Sequence[str | int]) -> "Ite
         log = ReplayedLog(connection_from(options), topics_from(options), wanted, read, bases_from(options))
     with closing(log):
         yield log
+
+
+def canonical_address(name: str) -> str:
+    """Return the canonical form of an address. What is no Web address names a page as it stands; stderr says so."""
+    try:
+        return canonicalise(name)
+    except RecordError:
+        click.echo(f"twinsieve: {name[:500]!r} is no Web address, and is taken as it stands", err=True)
+        return name.strip()

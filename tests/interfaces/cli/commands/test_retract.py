@@ -1,9 +1,11 @@
 """`twinsieve retract` on a state folder, and option checks of `correct`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from dedup_service.core.log_records import LogRecord
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 
@@ -23,7 +25,7 @@ def state(cli: Cli, tmp_path: Path) -> Path:
 
 def test_pages_are_named_by_id_or_on_standard_input(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page is retracted once, also if it is named twice."""
-    monkeypatch.setattr("sys.stdin", ["p1\n", "\n", "https://news.example/2\n", "p1\n"])
+    monkeypatch.setattr("sys.stdin", ["\ufeffp1\n", "\n", "https://news.example/2\n", "p1\n"])
     ran = cli("retract", "-", "--state", state)
     assert ran.code == 0
     assert [line.split(",")[0] for line in ran.out.splitlines()] == [
@@ -53,11 +55,21 @@ def test_an_unknown_page_is_reported(cli: Cli, state: Path) -> None:
     assert "retraction of https://news.example/0" in ran.out
 
 
-def test_an_invalid_url_is_refused(cli: Cli) -> None:
-    """A correction names two pages by their URLs."""
-    ran = cli("correct", "nowhere", "--duplicate-of", "https://news.example/1", "--bootstrap", "a:1")
-    assert ran.code == 2
-    assert "nowhere" in ran.err
+@pytest.mark.parametrize("name", ["urn:isbn:1", "row 17", "file:///a.html"])
+def test_any_address_can_be_named_in_the_log_of_a_service(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A page may have any name, and what was published under it must be possible to take down."""
+    added: list[LogRecord] = []
+
+    def add(_connection: object, _topics: object, records: Sequence[LogRecord], **_: object) -> list[int]:
+        added.extend(records)
+        return list(range(len(records)))
+
+    monkeypatch.setattr("dedup_service.runtime.kafka.control.operator_records.add_records", add)
+    retracted = cli("retract", f" {name}", "HTTPS://news.example:443/1", "--bootstrap", "a:1")
+    corrected = cli("correct", name, "--duplicate-of", "https://news.example/1", "--bootstrap", "a:1")
+    assert (retracted.code, corrected.code) == (0, 0)
+    assert "is no Web address" in retracted.err
+    assert [getattr(record, "url", None) for record in added] == [name, "https://news.example/1", name]
 
 
 @pytest.mark.parametrize(
