@@ -43,6 +43,9 @@ def replayed(first: int, old: Sequence[tuple[int, LogRecord]]) -> list[LogRecord
 
 def test_lost_pages_have_new_numbers_and_those_of_bases_keep_theirs() -> None:
     """Else a page that was taken down in a base is compared with again by whoever has a copy of the base."""
-    old = [(sequence_at(7), CORRECTION), (sequence_at(9), UnwrittenRecord((4, sequence_at(6), sequence_at(7)), ""))]
+    old: list[tuple[int, LogRecord]] = [
+        (sequence_at(7), CORRECTION),
+        (sequence_at(9), UnwrittenRecord((4, sequence_at(6), sequence_at(7)), "")),
+    ]
     assert replayed(3, old) == [CORRECTION, UnwrittenRecord((4, sequence_at(3)), "")]
     assert replayed(0, [(sequence_at(9), UnwrittenRecord((4,), ""))]) == []
