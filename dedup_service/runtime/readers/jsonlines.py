@@ -176,7 +176,7 @@ class JsonLine:
     @property
     def identity(self) -> bytes:
         """The line without its end, which the last one may get later, and the names of values that were looked for."""
-        line = self.raw.rstrip(b"\r\n")
+        line = self._json().rstrip(b"\r\n")
         return line if self.columns is None else line + repr(self.columns.names).encode()
 
     def page(self, extract: Extract) -> Page:
