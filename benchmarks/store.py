@@ -218,7 +218,7 @@ class Subject:
         self._after_batch(sequence, lambda: partial(encode_state, self.decider.state()))
 
     def step(self) -> None:
-        """Do a little of what the store has to do beside commits: images of tables, compaction."""
+        """Do a little of what the store has to do beside commits: compaction."""
         if self._entries is not None:
             self._entries.step()
 

@@ -1,9 +1,9 @@
-"""Find Chromium, Prometheus and promtool, and install them if they are missing.
+"""Find Chromium, Prometheus, promtool and cargo, and install them if they are missing.
 
-    python -m deploy.programs [chromium] [prometheus] [promtool]
+    python -m deploy.programs [chromium] [prometheus] [promtool] [cargo]
 
-Without a name it means all of them; the tests of the dashboard and of the alerts run them. They come from the
-distribution's packages, if this user may install packages. If a program is still missing, one line says how to
+Without a name it means all of them; the tests of the dashboard, of the alerts and of the crate run them. They come from
+the distribution's packages, if this user may install packages. If a program is still missing, one line says how to
 install it, and the exit code is 1.
 """
 
@@ -62,7 +62,8 @@ CHROMIUM = Program(
 _FEDORA = "Fedora: dnf install golang-github-prometheus; macOS: brew install prometheus"
 PROMETHEUS = Program(("prometheus",), "prometheus", "TWINSIEVE_PROMETHEUS", _FEDORA)
 PROMTOOL = Program(("promtool",), "prometheus", "TWINSIEVE_PROMTOOL", _FEDORA)
-PROGRAMS = {program.names[0]: program for program in (CHROMIUM, PROMETHEUS, PROMTOOL)}
+CARGO = Program(("cargo",), "cargo", "CARGO", "others, and for clippy and rustfmt: rustup")
+PROGRAMS = {program.names[0]: program for program in (CHROMIUM, PROMETHEUS, PROMTOOL, CARGO)}
 
 
 def provide(*programs: Program) -> list[Path]:
@@ -70,7 +71,7 @@ def provide(*programs: Program) -> list[Path]:
     packages = sorted({program.package for program in programs if program.is_missing()})
     command = apt_get() if packages else None
     if command is not None:
-        purpose = "the dashboard tests"
+        purpose = "the tests"
         run([*command, "update", "-qq"], purpose)
         install(command, packages, purpose)
     return [program.find() for program in programs]

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from twinsieve_crawler.demo.articles import load_articles
 from twinsieve_crawler.demo.site import build_site
 

@@ -9,10 +9,9 @@ import random
 from collections import deque
 from collections.abc import Iterator
 
-from twinsieve_crawler.demo.templates import FRAMES
-
 from tests.crawls.stream import Kind, RecordTruth, Sent
 from tests.crawls.texts import Writer
+from twinsieve_crawler.demo.templates import FRAMES
 
 TEXT_BYTES = 2_000
 HTML_BYTES = 60_000

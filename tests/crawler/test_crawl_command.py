@@ -7,13 +7,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from twinsieve_crawler.demo.server import serve
-from twinsieve_crawler.demo.site import build_site
 
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.embedded.state_info import state_info
 from tests.crawler.running import FAST, environment, json_lines, run, twinsieve
 from tests.hangs import HANG_S, wait_until
+from twinsieve_crawler.demo.server import serve
+from twinsieve_crawler.demo.site import build_site
 
 PAGES = build_site()
 pytestmark = pytest.mark.slow

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from twinsieve_crawler.demo.site import build_site
 
 from tests.crawler.running import run
+from twinsieve_crawler.demo.site import build_site
 
 pytestmark = pytest.mark.slow
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from twinsieve_crawler.cli.feeds import feeds
 
 from dedup_service.core.errors import ConfigurationError
+from twinsieve_crawler.cli.feeds import feeds
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 from scrapy.http import HtmlResponse
+
 from twinsieve_crawler.reader import Reader
 from twinsieve_crawler.reading import Reading
 

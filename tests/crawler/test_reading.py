@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
+
 from twinsieve_crawler.reading import MAX_LINKS, Reading, read_page
 
 HOME = "https://example.org/news/"

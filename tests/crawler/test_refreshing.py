@@ -4,6 +4,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse
 from scrapy.utils.test import get_crawler
+
 from twinsieve_crawler.refreshing import RefreshMiddleware
 from twinsieve_crawler.running import project_settings
 

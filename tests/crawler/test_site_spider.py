@@ -10,12 +10,12 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response, XmlResponse
 from scrapy.settings import Settings
-from twinsieve_crawler.items import PageItem, PublishedItem
-from twinsieve_crawler.spiders.site import CANONICALS_IN_A_ROW, SiteSpider
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.url import page_addresses
+from twinsieve_crawler.items import PageItem, PublishedItem
+from twinsieve_crawler.spiders.site import CANONICALS_IN_A_ROW, SiteSpider
 
 HOME = "https://example.org/"
 

@@ -20,9 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from twinsieve_crawler.demo.templates import FRAMES
-
 from tests.crawls.texts import Writer
+from twinsieve_crawler.demo.templates import FRAMES
 
 POISON: tuple[bytes | None, ...] = (
     b"",

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twinsieve_crawler.demo.site import build_site
-
 from dedup_service.core.log_records import CorrectionRecord, RetractionRecord
 from tests.crawls.stream import Kind, stream
 from tests.crawls.texts import Writer
+from twinsieve_crawler.demo.site import build_site
 
 LANGUAGES = Path(__file__).parents[1] / "language_texts"
 ARTICLES = 20

@@ -87,6 +87,7 @@ def wheels(base: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def image(base: str, wheels: Path) -> Iterator[str]:
     """The image, built without a network and without intermediate images."""
     arguments = [f"BASE={base}", "PIP_NO_INDEX=1", "PIP_FIND_LINKS=/wheels"]
+    call("make", "-C", ROOT, "build", timeout_s=BUILD_TIMEOUT_S)
     command = ["podman", "build", *ULIMITS, "--network=none", "--layers=false", f"--volume={wheels}:/wheels:ro"]
     command += [f"--build-arg={argument}" for argument in arguments]
     call(*command, f"--file={ROOT / 'deploy' / 'Containerfile'}", f"--tag={IMAGE}", ROOT, timeout_s=BUILD_TIMEOUT_S)

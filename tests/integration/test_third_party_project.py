@@ -7,12 +7,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from twinsieve_crawler.demo.server import serve
-from twinsieve_crawler.demo.site import build_site
-from twinsieve_crawler.demo.truth import Relation
 
 from tests.crawler.running import environment
 from tests.hangs import HANG_S
+from twinsieve_crawler.demo.server import serve
+from twinsieve_crawler.demo.site import build_site
+from twinsieve_crawler.demo.truth import Relation
 
 PAGES = build_site()
 LINE = 'ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}\n'

@@ -304,7 +304,6 @@ class LocalCandidates(Candidates):
         super().__init__(rule, layout or IndexLayout())
         self._store: EntryStore = MemoryStore() if store is None else store
         self._tables = tables or EntryTables(self._layout)
-        self._has_images = tables is not None  # so whoever makes them releases sieves, of which images need more
         self._removals: deque[_Removal] = deque()
         self._unsettled: dict[int, _Removal] = {}
         self._gone: dict[int, Entry] = {}
@@ -495,15 +494,8 @@ class LocalCandidates(Candidates):
         paths = answers.paths if not removals else [answers.paths[place] for place in np.flatnonzero(~changes.removes)]
         if len(entries):
             self._append(first, entries, paths)
-        told = paths
         if removals:
-            told = [
-                paths[row - first] if row >= first else given
-                for row, given in zip(changes.rows.tolist(), changes.paths, strict=True)
-            ]
-            if not self._has_images:
-                self._tables.release_sieves(changes.rows[changes.removes], self._store, self._waiting_rows)
-        self._store.follow_cells(changes, told)
+            self._tables.release_sieves(changes.rows[changes.removes], self._store, self._waiting_rows)
         return answers
 
     def _waiting_rows(self) -> Iterator[int]:

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows, EvidenceSpans, Rows, Spans, entry_of
 from dedup_service.core.errors import StateError
-from dedup_service.core.index.cell_index import CellChanges
 
 CHUNK_ROWS = 1 << 16
 """6 MB of rows, and evidence: little to copy when a chunk is compacted, and few chunks to choose from."""
@@ -126,10 +125,6 @@ class EntryStore(Protocol):
 
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
-        ...
-
-    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
-        """Take note of what the cells followed. paths: of the rows that were added or removed."""
         ...
 
 
@@ -265,9 +260,6 @@ class MemoryStore:
     def held(self) -> HeldEntries:
         """Return an immutable view of the live entries."""
         return HeldEntries(tuple(chunk.held() for chunk in self._chunks.values()))
-
-    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
-        """Do nothing: memory is not restored."""
 
     def _of_chunks(self, numbers: Numbers) -> Iterator[tuple["_Chunk", npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
         """Yield each chunk with the places in `numbers` of its rows, and their offsets; leave out rows of no chunk."""

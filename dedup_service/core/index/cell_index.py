@@ -44,14 +44,6 @@ from dedup_service.core.index.cell_batch import (
     probe_many,
     sift,
 )
-from dedup_service.core.index.cell_redo import (
-    MAX_SLOTS,
-    SORTED_BITS,
-    first_counts,
-    list_operations,
-    redo_operations,
-    sort_operations,
-)
 from dedup_service.core.index.cell_table import (
     EMPTY_PART,
     MAX_ROWS,
@@ -63,7 +55,6 @@ from dedup_service.core.index.cell_table import (
     restore_entries,
     split_paths,
 )
-from dedup_service.core.index.quotient_segment import HASH_BITS
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.core.index.row_words import RowWords, read_words, write_words, write_words_of
 
@@ -75,10 +66,11 @@ __all__ = [
     "CellChanges",
     "CellRows",
     "CellStatistics",
-    "PieceStamps",
     "path_keys",
     "path_size",
 ]
+
+MAX_SLOTS = 64
 
 SIEVE_BYTES = 16
 """Bytes of a sketch that the sieve compares."""
@@ -96,9 +88,6 @@ _FOUND = 1 << 16
 Integers = npt.NDArray[np.int64]
 RowNumbers = npt.NDArray[np.uint32]
 Sieves = npt.NDArray[np.uint64]
-
-PieceStamps = tuple[Integers, Integers]
-"""Of the pieces of a table, the hash behind each and the place in the log when it was copied: int64[p] each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +241,6 @@ class CellRows:
             self._reshape()
         self._entries += int(np.count_nonzero((levels < EMPTY_PART).any(axis=1)))
 
-    @property
-    def tables(self) -> tuple[QuotientTable, QuotientTable]:
-        """The cells, and the counts of those that turned entries away, for images of them."""
-        return self._cells, self._turned
-
     def sieves(self, rows: RowNumbers) -> Sieves:
         """Return the sieves of rows: uint64[n, 2]; those of rows that were never stored are arbitrary."""
         if len(rows):
@@ -268,53 +252,9 @@ class CellRows:
         self._sieves.skip(first)
         self._sieves.release(gone)
 
-    def set_sieves(self, rows: RowNumbers, sieves: Sieves) -> None:
-        """Write the sieves of rows: uint32[n], uint64[n, 2]."""
-        if len(rows):
-            self._sieves.make_room(int(rows.max()) + 1)
-            write_words_of(rows, sieves, self._sieves.addresses)
-
-    def redo(
-        self,
-        rows: RowNumbers,
-        slots: npt.NDArray[np.uint8],
-        paths: bytes,
-        *,
-        added: npt.NDArray[np.bool_],
-        at: Integers,
-        pieces: tuple[PieceStamps, PieceStamps],
-    ) -> None:
-        """Apply insertions and removals again, after the tables were loaded (`cell_redo`); many at once are faster.
-
-        rows: uint32[n]; slots: uint8[n]; paths: end to end; added: bool[n], false for a removal; at: int64[n], places
-        of these changes in the log. pieces: from which the two tables were loaded. StateError if the paths are cut off.
-        """
-        levels, keys, starts = _split(paths, len(rows))
-        hashes, behind = np.empty(len(keys), np.int64), np.zeros(1 << SORTED_BITS, np.int64)
-        list_operations(levels, keys, starts, hashes, behind)
-        operations, sorted_rows = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint32)
-        coming = np.zeros(1 << SORTED_BITS, np.int64)
-        (cell_ends, cell_stamps), (ends, stamps) = pieces
-        of_ranges = cell_stamps[cell_ends.searchsorted(np.arange(len(coming)) << (HASH_BITS - SORTED_BITS), "right")]
-        kinds = rows, slots, added, at, ends, stamps, of_ranges
-        sort_operations(levels, starts, hashes, behind, *kinds, operations, sorted_rows, coming)
-        self._cells.make_room(coming)
-        self._turned.make_room(first_counts(operations))
-        done, progress = 0, np.zeros(1, np.int64)
-        while True:
-            cells, turned = self._cells.address, self._turned.address
-            done = redo_operations(done, operations, sorted_rows, cells, turned, progress)
-            if done == len(operations):
-                return
-            self._reshape()
-
     def reserve(self, entries: int) -> None:
         """Prepare an empty index for so many entries."""
         self._cells.reserve(entries * PARTS)
-
-    def count_entries(self, entries: int) -> None:
-        """Say how many entries are in at least one cell, after the tables were loaded."""
-        self._entries = entries
 
     def probe(self, keys: bytes, sieve: bytes) -> tuple[RowNumbers, int]:
         """Return the rows of the entries that the keys lead to and that pass the sieve, ascending: uint32[m].

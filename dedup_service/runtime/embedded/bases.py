@@ -47,7 +47,7 @@ from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.linked_store import follow_sources, link_store, manifest_digest
 from dedup_service.runtime.store.manifest import INTENT, MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.store_files import is_own_file, may_be_missing, named_paths
+from dedup_service.runtime.store.store_files import is_own_file, named_paths
 from dedup_service.runtime.store.stored_entries import Report
 from dedup_service.runtime.store.whole_file import read_extra
 
@@ -356,7 +356,7 @@ def _download_pages(remote: RemoteFolder, pages: Path, more: Callable[[int], Non
             if not path.exists():
                 remote.get(f"{PAGES_FOLDER}/{path.name}", path, more)
         except FileNotFoundError as error:
-            if not may_be_missing(pages, found, path):
+            if path.suffix != ".sums":  # there is none as long as it is empty
                 raise StateDamagedError(
                     f"{remote.address} has no complete state, {path.name} is missing: copy the folder there again, "
                     "while nobody writes to it"

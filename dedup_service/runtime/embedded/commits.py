@@ -57,7 +57,7 @@ class Commits:
         return self._entries.sequence
 
     def step(self, decider: Decider) -> None:
-        """Do a little of what is due: a commit, images, compaction, deletion of evidence that is committed.
+        """Do a little of what is due: a commit, compaction, deletion of evidence that is committed.
 
         Raises StateFullError if the disk is full: then the state has to be opened again.
         """
@@ -82,12 +82,8 @@ class Commits:
                 self._begin(decider).finish()
 
     def close(self, decider: Decider) -> None:
-        """Commit for the last time, with images of the tables if they are cheap to complete; raises as `step`."""
+        """Commit for the last time; raises as `step`."""
         self._raise_failure()
-        if not self._entries.has_all_images:
-            with store_errors():
-                self._entries.complete_images()
-            self._taken_at = -1
         self.take(decider)
 
     def compact(self, decider: Decider, report: Report) -> None:

@@ -69,8 +69,6 @@ def enter_further(
                 state = _entered(base, after, state, candidates, report)
                 after += base.records
             state = replace(state, young=tuple(candidates.young()), removed=tuple(candidates.removed()))
-            if not entries.has_all_images:
-                entries.complete_images()
             entries.begin_commit(sequence, tail, encode_state(state)).finish()
         finally:
             entries.close()

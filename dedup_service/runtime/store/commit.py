@@ -6,33 +6,14 @@ deletes what no manifest names any more. Whatever fails before, the last commit 
 """
 
 import threading
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from dedup_service.runtime.store.block_file import UnsyncedPart
 from dedup_service.runtime.store.errors import translated_os_errors
 from dedup_service.runtime.store.live_rows import LiveRows, write_live
-from dedup_service.runtime.store.manifest import MANIFEST, ImagesLabel, Manifest, sync_directory, write_checked
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, sync_directory, write_checked
 from dedup_service.runtime.store.whole_file import write_extra
-
-
-@dataclass(frozen=True, slots=True)
-class ImagesCut:
-    """What a commit says about tables. parts: not yet durable; obsolete: files that it no longer needs."""
-
-    label: ImagesLabel
-    parts: list[UnsyncedPart]
-    obsolete: set[Path]
-
-
-class Images(Protocol):
-    """What restores the tables of a store (`table_images`)."""
-
-    def cut(self, segments: Collection[int]) -> ImagesCut:
-        """Note the present state. segments: numbers of those that the commit has."""
-        ...
 
 
 class PendingCommit:

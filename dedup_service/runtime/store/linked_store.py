@@ -4,8 +4,8 @@
     store = PageStore.open(folder, label)        # has the rows of the source, and takes new ones
 
 The files of the source are not copied: symbolic links in the new folder lead to them, and a `BlockFile` never writes
-through a link. What a store writes anew at each commit, or goes on writing, is copied: the bitmap of live rows, what a
-commit has beside the rows, and the log of cells. The next row begins a segment, so that nothing is appended to files of
+through a link. What a store writes anew at each commit is copied: the bitmap of live rows, and what a commit has beside
+the rows. The next row begins a segment, so that nothing is appended to files of
 the source. A compaction writes the rows that are left of such a segment into files of its own, as of any other.
 
 The source may erase rows, and compact what is left of its segments. Whoever has the new store open reads zeros then
@@ -21,7 +21,6 @@ import msgspec
 import numpy as np
 import xxhash
 
-from dedup_service.runtime.store.cell_log import log_paths
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 from dedup_service.runtime.store.live_rows import LiveRows, live_path, read_live, write_live
 from dedup_service.runtime.store.manifest import (
@@ -32,7 +31,7 @@ from dedup_service.runtime.store.manifest import (
     read_manifest,
     write_checked,
 )
-from dedup_service.runtime.store.store_files import may_be_missing, named_paths, segment_paths
+from dedup_service.runtime.store.store_files import named_paths, segment_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
 
@@ -46,11 +45,9 @@ def link_store(source: Path, manifest: Manifest, folder: Path, label: StoreLabel
         folder.mkdir(parents=True)
     copied = set() if manifest.live is None else {live_path(source, manifest.live.number)}
     copied |= set() if manifest.extra is None else {extra_path(source, manifest.extra.number)}
-    logs = [] if manifest.images is None else manifest.images.logs
-    copied |= {path for log in logs for path in log_paths(source, log.number)}
     for path in sorted(named_paths(source, manifest)):
         if not path.exists():
-            if may_be_missing(source, manifest, path):
+            if path.suffix == ".sums":
                 continue
             raise StoreDamagedError(f"{path} is missing")
         with translated_os_errors(folder):

@@ -19,7 +19,7 @@ MANIFEST = "manifest.json"
 INTENT = "erasure.json"
 """The intent of an erasure (see `erasure`): it exists only while one is under way."""
 
-STORE_VERSION = 4
+STORE_VERSION = 5
 
 
 class StoreLabel(msgspec.Struct, frozen=True):
@@ -69,51 +69,6 @@ class ExtraLabel(msgspec.Struct):
     checksum: int
 
 
-class ImageFileLabel(msgspec.Struct):
-    """A complete image file. length: bytes of its pieces; pieces: their number; index_sum: checksum of the index.
-
-    tables: their names, in the order of the numbers in the index. first_row: the next row when the image was begun.
-    """
-
-    number: int
-    length: int
-    pieces: int
-    index_sum: int
-    tables: list[str] = []
-    first_row: int = 0
-
-
-class LogLabel(msgspec.Struct):
-    """The committed part of a log of cells. tail_sum: checksum of its last, partial block."""
-
-    number: int
-    length: int = 0
-    tail_sum: int = 0
-
-
-class ColumnLabel(msgspec.Struct):
-    """The committed part of the columns of a segment. tail_sum: checksum of the last, partial block.
-
-    in_cells: rows of the segment that are in the cells; these may have no live row any more. generation: how often the
-    tables were built again from the rows before.
-    """
-
-    segment: int
-    length: int = 0
-    tail_sum: int = 0
-    in_cells: int = 0
-    generation: int = 0
-
-
-class ImagesLabel(msgspec.Struct):
-    """The images of tables. image: None before the first one is complete. entries: in the cells."""
-
-    image: ImageFileLabel | None
-    logs: list[LogLabel]
-    columns: list[ColumnLabel]
-    entries: int
-
-
 class StoreSizes(msgspec.Struct):
     """Sizes when the commit was begun, of what a reader would have to load to measure.
 
@@ -141,7 +96,6 @@ class Manifest(msgspec.Struct):
     next_row: int = 0
     live: LiveLabel | None = None
     segments: list[SegmentLabel] = []
-    images: ImagesLabel | None = None
     sizes: StoreSizes | None = None
     extra: ExtraLabel | None = None
 

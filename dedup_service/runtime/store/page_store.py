@@ -1,11 +1,11 @@
-"""The kept pages on disk: rows, evidence, names and texts by row number, and images of tables beside them.
+"""The kept pages on disk: rows, evidence, names and texts by row number.
 
 A row number is a uint32; numbers ascend in the order of the log and are never used again. `segment` has the files,
-`row_reader` reads batches, `table_images` has the tables, `compaction` and `erasure` change what was written.
+`row_reader` reads batches, `compaction` and `erasure` change what was written.
 In memory are one bit for each row (`live_rows`), and 5 bytes for each block of 4 KiB: a checksum and a flag.
 
 A *commit* makes everything durable as it was when `begin_commit` was called: the rows until then, which of them are
-live, and what restores the tables. `PendingCommit.finish` does what waits for the disk, in any thread; rows may be
+live. `PendingCommit.finish` does what waits for the disk, in any thread; rows may be
 appended and removed meanwhile. A crash leaves the last finished commit; the caller applies the log after its sequence.
 
 Not thread-safe, except for `PendingCommit.finish`. The owner holds the lock of the folder.
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.store.address_table import AddressTable
-from dedup_service.runtime.store.commit import Images, PendingCommit
+from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.compaction import Compaction
 from dedup_service.runtime.store.erasure import blocks_being_erased, complete_erasure, end_erasure, erase_row
 from dedup_service.runtime.store.errors import (
@@ -48,10 +48,9 @@ from dedup_service.runtime.store.manifest import (
 )
 from dedup_service.runtime.store.row_reader import ReadCounts, RowReader
 from dedup_service.runtime.store.segment import LARGEST_FILE, RowBatch, Segment
-from dedup_service.runtime.store.store_files import delete_unknown_files, is_own_file, table_paths
+from dedup_service.runtime.store.store_files import commit_paths, delete_unknown_files, is_own_file
 from dedup_service.runtime.store.stored_rows import (
     FILES,
-    STORED_ROW,
     EvidenceSpans,
     StoredNames,
     unpack_names,
@@ -177,11 +176,6 @@ class PageStore:
         """Rows of a segment."""
         return self._segment_rows
 
-    @property
-    def live_bits(self) -> tuple[int, npt.NDArray[np.uint8]]:
-        """The first row of the bitmap of live rows, and the bitmap: uint8[m], little-endian."""
-        return self._live.first * self._segment_rows, self._live.bits
-
     def appended_since(self, first: int) -> Iterator[range]:
         """Yield the row numbers from `first` on that were given, those of removed rows included.
 
@@ -200,13 +194,6 @@ class PageStore:
         """The row behind those of the segments that are in files of another store."""
         linked = [number for number, segment in self._segments.items() if segment.is_linked]
         return (max(linked, default=-1) + 1) * self._segment_rows
-
-    def announce_rows(self, first: int) -> None:
-        """Ask the disk for the rows from `first` on, which are read soon."""
-        for number, segment in list(self._segments.items()):
-            start = number * self._segment_rows
-            if segment.members is None and start + segment.rows > first:
-                segment.files["rows"].announce(max(0, first - start) * STORED_ROW.itemsize)
 
     def live_numbers(self) -> Iterator[npt.NDArray[np.uint32]]:
         """Yield the numbers of live rows, ascending, those of a segment at a time."""
@@ -313,15 +300,13 @@ class PageStore:
         self,
         sequence: int,
         tail: str,
-        images: Images | None = None,
         extra: bytes | Callable[[], bytes] = b"",
         sizes: StoreSizes | None = None,
     ) -> PendingCommit:
         """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
 
-        images: of the tables; without it the tables have to be built again from the rows after opening. extra: other
-        state, which gets a file of its own, or what `finish` calls for it. sizes: for readers of the manifest. A commit
-        that is not finished is finished first.
+        extra: other state, which gets a file of its own, or what `finish` calls for it. sizes: for readers of the
+        manifest. A commit that is not finished is finished first.
         """
         self.finish_commit()
         obsolete = set[Path]()
@@ -330,8 +315,6 @@ class PageStore:
         if self.manifest.extra is not None:
             obsolete.add(extra_path(self.folder, self.manifest.extra.number))
         empty = [number for number, live in self._live_counts.items() if not live and self._is_sealed(number)]
-        cut = None if images is None else images.cut(self._segments.keys() - set(empty))
-        obsolete |= set() if cut is None else cut.obsolete
         dropped: list[Callable[[], None]] = []
         if self._compaction is not None and self._compaction.old.number in empty:
             dropped.append(self._compaction.abort)  # first, since its thread reads the segment
@@ -345,13 +328,11 @@ class PageStore:
             tail=tail,
             next_row=self._next_row,
             segments=[segment.label() for segment in self._segments.values()],
-            images=None if cut is None else cut.label,
             sizes=sizes,
             extra=None,
         )
         manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # labels change later
         parts = [part for segment in self._segments.values() for part in segment.cut()]
-        parts += [] if cut is None else cut.parts
         self._removed.clear()
         self._removed_counts.clear()
         self._commits += 1
@@ -361,9 +342,9 @@ class PageStore:
         )
         return self._pending
 
-    def commit(self, sequence: int, tail: str, images: Images | None = None, extra: bytes = b"") -> None:
+    def commit(self, sequence: int, tail: str, extra: bytes = b"") -> None:
         """Make the present state durable; see `begin_commit`."""
-        self.begin_commit(sequence, tail, images, extra).finish()
+        self.begin_commit(sequence, tail, extra).finish()
 
     def finish_commit(self) -> None:
         """Finish a commit that was begun, or wait for the thread that does."""
@@ -421,8 +402,8 @@ class PageStore:
     def disk_bytes(self) -> dict[str, int]:
         """Return the bytes of each kind of file."""
         sizes = {name: sum(segment.files[name].length for segment in self._segments.values()) for name in FILES}
-        tables = table_paths(self.folder, self.manifest)
-        return {**sizes, "tables": sum(path.stat().st_size for path in tables if path.exists())}
+        of_commit = commit_paths(self.folder, self.manifest)
+        return {**sizes, "commit": sum(path.stat().st_size for path in of_commit if path.exists())}
 
     def memory_bytes(self) -> int:
         """Return the bytes of memory that grow with the rows: live rows, checksums and flags."""
@@ -430,7 +411,7 @@ class PageStore:
         return self._live.bits.nbytes + sum(file.sums_bytes() for file in files)
 
     def verify(self) -> None:
-        """Read and verify all files but those of tables; StoreDamagedError names the first that is altered."""
+        """Read and verify all files; StoreDamagedError names the first that is altered."""
         self.extra()
         for segment in self._segments.values():
             for file in segment.files.values():

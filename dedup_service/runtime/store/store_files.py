@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dedup_service.runtime.store.block_file import BLOCK_BYTES
-from dedup_service.runtime.store.cell_log import log_paths
 from dedup_service.runtime.store.errors import translated_os_errors
-from dedup_service.runtime.store.image_file import image_path
 from dedup_service.runtime.store.live_rows import live_path
 from dedup_service.runtime.store.manifest import Manifest, SegmentLabel
-from dedup_service.runtime.store.row_columns import column_paths
 from dedup_service.runtime.store.whole_file import extra_path
 
-_OWN_FILE = re.compile(
-    r"\d{5,}-\d+\.(rows|spans|evidence|names|texts|members|columns)(\.sums)?"
-    r"|(live|image|extra)-\d+|cells-\d+(\.sums)?|.*\.tmp"
-)
+_OWN_FILE = re.compile(r"\d{5,}-\d+\.(rows|spans|evidence|names|texts|members)(\.sums)?|(live|extra)-\d+|.*\.tmp")
 
 
 def is_own_file(name: str) -> bool:
@@ -29,7 +23,7 @@ def is_own_file(name: str) -> bool:
 
 def named_paths(folder: Path, manifest: Manifest) -> set[Path]:
     """Return all files that a manifest names."""
-    known = table_paths(folder, manifest)
+    known = commit_paths(folder, manifest)
     for label in manifest.segments:
         known |= segment_paths(folder, label)
     return known
@@ -42,34 +36,11 @@ def segment_paths(folder: Path, label: SegmentLabel) -> set[Path]:
     return paths | ({folder / f"{label.stem}.members"} if label.compacted else set())
 
 
-def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
-    """Return the files of tables and of live rows that a manifest names, and of what came with the commit."""
+def commit_paths(folder: Path, manifest: Manifest) -> set[Path]:
+    """Return the files of live rows that a manifest names, and of what came with the commit."""
     paths = set() if manifest.live is None else {live_path(folder, manifest.live.number)}
     paths |= set() if manifest.extra is None else {extra_path(folder, manifest.extra.number)}
-    images = manifest.images
-    if images is not None:
-        paths |= set() if images.image is None else {image_path(folder, images.image.number)}
-        for log in images.logs:
-            paths |= set(log_paths(folder, log.number))
-        for columns in images.columns:
-            paths |= set(column_paths(folder, columns))
     return paths
-
-
-def may_be_missing(folder: Path, manifest: Manifest, path: Path) -> bool:
-    """Return whether a file that a manifest names is not there as long as it is empty: so is that of its checksums."""
-    images = manifest.images
-    logs = (
-        []
-        if images is None
-        else [path for log in images.logs if not log.length for path in log_paths(folder, log.number)]
-    )
-    columns = (
-        []
-        if images is None
-        else [path for label in images.columns if not label.length for path in column_paths(folder, label)]
-    )
-    return path.suffix == ".sums" or path in logs or path in columns
 
 
 class NamedFile(NamedTuple):
@@ -81,7 +52,7 @@ class NamedFile(NamedTuple):
 
 
 def row_files(manifest: Manifest) -> list[NamedFile]:
-    """Return the files that a manifest names, without those of tables: what a read-only store opens."""
+    """Return the files that a manifest names: what a read-only store opens."""
     files: list[NamedFile] = []
     for segment in manifest.segments:
         for name, file in segment.files.items():

@@ -15,9 +15,6 @@ from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manife
 
 _STRUCTURES = (
     ("checksums", r".*\.sums"),
-    ("columns", r".*\.columns"),
-    ("images", r"image-\d+"),
-    ("cell_changes", r"cells-\d+"),
     ("live_rows", r"live-\d+|.*\.members"),
 )
 """Structures on disk, and the names of their files; files of segments are named by their suffix."""

@@ -1,13 +1,13 @@
-"""The entries of a decider on disk: a `PageStore` and the images of its tables, as an `EntryStore`.
+"""The entries of a decider on disk: a `PageStore` as an `EntryStore`, with the tables that are built from it.
 
     entries = StoredEntries.open(folder, label, rule, layout)
     candidates = LocalCandidates(rule, young, store=entries, tables=entries.tables, removed=removed)
     ...                                              # after each batch:
-    entries.step()                                   # goes on with an image of the tables, and with compaction
+    entries.step()                                   # goes on with compaction
     entries.begin_commit(sequence, tail, extra)      # `finish` of what it returns waits for the disk, in any thread
 
 `young` and `removed` are what `extra` of the last commit had: the entries of the window, and those that the cells still
-need. If tables cannot be restored from their images, they are built from the rows.
+need. The tables are built from the rows at each opening.
 
 Other threads may iterate what `held` returned, after `close`, too: that raises StateError. Damage that they find is
 raised by the next `step` as well. Everything else is for the deciding thread.
@@ -27,24 +27,22 @@ import numpy.typing as npt
 from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.entry_rows import EntryRows, EvidenceSpans
 from dedup_service.core.decision.entry_store import HeldEntries, Numbers, row_of_sequence
-from dedup_service.core.decision.entry_tables import EntryTables, cell_columns
+from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.errors import StateError
-from dedup_service.core.index.cell_index import CellChanges
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import StoreLabel, StoreSizes
 from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore
-from dedup_service.runtime.store.table_images import TableImages, Tables
 
 _LOG = logging.getLogger(__name__)
 
 _PIECE_ROWS = 1 << 13
 """Rows that an export reads at a time: some 4 MB of evidence."""
 
-_IMAGE_PIECES = 4
-"""Pieces of an image that are copied between two batches at least, 0.1 ms each."""
+_BUILT_ROWS = 1 << 16
+"""Rows that are read at once to build the tables: some 30 MB of evidence."""
 
 _COMPACTED_BYTES = 1 << 20
 """Bytes that compaction copies between two batches."""
@@ -62,10 +60,9 @@ Removed = Callable[[bytes], Sequence[RemovedEntry]]
 class StoredEntries:
     """The entries in a folder. Use `open`."""
 
-    def __init__(self, store: PageStore, tables: EntryTables, images: TableImages) -> None:
+    def __init__(self, store: PageStore, tables: EntryTables) -> None:
         self.pages = store
         self.tables = tables
-        self._images = images
         self._turn = threading.RLock()
         self._damage: StoreDamagedError | None = None
         self._is_closed = False
@@ -88,17 +85,10 @@ class StoredEntries:
         """
         store = PageStore.open(folder, label, segment_rows=segment_rows)
         try:
-            tables, images = _empty(store, rule, layout, report)
-            try:
-                restored = images.restore()
-            except StoreDamagedError as error:
-                _LOG.warning("%s: the tables are built again from the pages, which takes longer", error)
-                restored = False
-                images.close()
-                tables, images = _empty(store, rule, layout, report)
-            if not restored:
-                images.rebuild(cell_columns, _pending(removed(store.extra())))
-            return cls(store, tables, images)
+            tables = EntryTables(layout)
+            tables.probe_for(rule)
+            _build(tables, store, removed(store.extra()), report)
+            return cls(store, tables)
         except BaseException:
             store.close()
             raise
@@ -164,15 +154,6 @@ class StoredEntries:
         """Return a view of the rows that are live now, but without those that are removed before they are read."""
         return HeldEntries((_HeldRows(self, self.pages.next_row),))
 
-    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
-        """Take note of what the cells followed, for the next restore."""
-        for removes in (False, True):
-            mask = changes.removes == removes
-            if mask.any():
-                note = self._images.cells_removed if removes else self._images.cells_added
-                of_these = b"".join([path for path, is_one in zip(paths, mask.tolist(), strict=True) if is_one])
-                note(changes.rows[mask], changes.ordinals[mask], of_these)
-
     def step(self) -> None:
         """Do a little of what has to be done from time to time; StoreFullError if the disk is full.
 
@@ -180,25 +161,21 @@ class StoredEntries:
         """
         if self._damage is not None:
             raise self._damage
-        self._images.step(max(_IMAGE_PIECES, self._images.behind))
         with self._turn:
             self.pages.compact(_COMPACTED_BYTES, wait=False)
 
     def compact(self, commit: Callable[[], None], report: Report) -> None:
         """Give back the space of all dead rows; waits for the disk. commit: makes the present state durable.
 
-        After the second commit, no file of rows or tables has a page that left the index and the cells before, except
-        `row_columns`. StoreFullError if the disk is full.
+        After the second commit, no file has a page that left the index before. StoreFullError if the disk is full.
         """
         with self._turn:
             self.pages.end_segment()
-            self.tables.cells.keep_sieves(self.pages.next_row)
             commit()
             total = self.pages.sparse_rows()
             report("kept pages", 0, total)
             while self.pages.compact(_COMPACTED_AT_ONCE, below=1.0):
                 report("kept pages", total - self.pages.sparse_rows(), total)
-            self._images.renew(lambda done, tables: report("tables", done, tables))
             commit()
 
     def begin_commit(
@@ -213,7 +190,7 @@ class StoredEntries:
         other_memory: bytes of structures that only the caller knows, for the sizes in the manifest.
         """
         with self._turn:
-            return self.pages.begin_commit(sequence, tail, self._images, extra, sizes=self.sizes(other_memory))
+            return self.pages.begin_commit(sequence, tail, extra, sizes=self.sizes(other_memory))
 
     def sizes(self, other_memory: Mapping[str, int] | None = None) -> StoreSizes:
         """Return the present sizes; takes about 1 ms."""
@@ -231,23 +208,10 @@ class StoredEntries:
             if row is not None:
                 self.pages.erase(row)
 
-    @property
-    def has_all_images(self) -> bool:
-        """Whether the next commit has images of the tables, or they are so small that they need none."""
-        return self._images.has_image or len(self.pages) < self._images.least_due
-
-    def complete_images(self) -> None:
-        """Complete the image that is being copied, or a first one; waits for the disk.
-
-        Without one, the next opening builds the tables from the rows.
-        """
-        self._images.complete()
-
     def close(self) -> None:
         """Close all files. What was not committed is lost."""
         with self._turn:
             self._is_closed = True
-            self._images.close()
             self.pages.close()
 
     def _piece(self, after: int, end: int) -> tuple[int, EntryRows] | None:
@@ -307,23 +271,14 @@ class _HeldRows:
         return self.entries._size()  # noqa: SLF001
 
 
-def _empty(store: PageStore, rule: MatchRule, layout: IndexLayout, report: Report) -> tuple[EntryTables, TableImages]:
-    tables = EntryTables(layout)
-    tables.probe_for(rule)
-    blocks = tables.indexes.pop("words", None)
-    tables.indexes = {} if blocks is None else {"words": blocks}  # others are built from the store
-    images = TableImages(store, Tables(tables.hashes, tables.cells, blocks))
-    images.report = report
-    return tables, images
-
-
-def _pending(
-    removed: Sequence[RemovedEntry],
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint64], bytes] | None:
-    """Return what the cells have of removed entries: rows, ordinals, sieves and paths."""
-    entries = [gone.entry for gone in removed if gone.entry.settled]
-    if not entries:
-        return None
-    rows = np.array([entry.row for entry in entries], np.uint32)
-    ordinals = np.array([entry.ordinal for entry in entries], np.int64)
-    return rows, ordinals, *cell_columns(EntryRows.from_entries(entries))
+def _build(tables: EntryTables, store: PageStore, removed: Sequence[RemovedEntry], report: Report) -> None:
+    """Fill empty tables with the live rows of a store, and the cells with removed entries that they still need."""
+    waiting = EntryRows.from_entries([gone.entry for gone in removed if gone.entry.settled])
+    tables.restore_cells(np.array([gone.entry.row for gone in removed if gone.entry.settled], np.uint32), waiting)
+    done = 0
+    for numbers in store.live_numbers():
+        for start in range(0, len(numbers), _BUILT_ROWS):
+            some = numbers[start : start + _BUILT_ROWS]
+            done += len(some)
+            report("building tables", done, len(store))
+            tables.restore(some, store.entries(some))

@@ -2,10 +2,9 @@
 
 from urllib.request import urlopen
 
+from tests.hangs import HANG_S
 from twinsieve_crawler.demo.server import serve
 from twinsieve_crawler.demo.site import build_site
-
-from tests.hangs import HANG_S
 
 PAGES = build_site()
 

@@ -1,6 +1,7 @@
 """Verdicts compared with the truth about a page."""
 
 import pytest
+
 from twinsieve_crawler.demo.truth import Agreement, Relation, Truth, judge
 
 ORIGINAL = Truth("story", Relation.ORIGINAL, "")

@@ -13,8 +13,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from twinsieve_crawler.demo.server import serve
-from twinsieve_crawler.demo.site import build_site
 
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
@@ -23,6 +21,8 @@ from tests.chaos.reading import read_all
 from tests.crawler.running import FAST, environment, json_lines, run, twinsieve
 from tests.hangs import HANG_S
 from tests.integration.conftest import Broker
+from twinsieve_crawler.demo.server import serve
+from twinsieve_crawler.demo.site import build_site
 
 PAGES = build_site()
 NARROW = ("--set", "SCRAPER_SLOT_MAX_ACTIVE_SIZE=40000", "--set", "CONCURRENT_REQUESTS_PER_DOMAIN=4")

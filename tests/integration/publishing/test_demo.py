@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from twinsieve_crawler.demo.site import build_site
 
 from tests.crawler.running import json_lines, run
 from tests.integration.conftest import Broker
+from twinsieve_crawler.demo.site import build_site
 
 pytestmark = pytest.mark.slow
 

@@ -12,14 +12,14 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.test import get_crawler
-from twinsieve_crawler.demo.articles import load_articles
-from twinsieve_crawler.demo.templates import article_page
 
 from dedup_service.core.rules.keep import Keep
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
 from dedup_service.runtime.embedded.database import StateInUseError
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.memory_limit import process_memory
+from twinsieve_crawler.demo.articles import load_articles
+from twinsieve_crawler.demo.templates import article_page
 
 STORIES = load_articles()
 FERRY = article_page("courier", STORIES["en-ferry"], ())

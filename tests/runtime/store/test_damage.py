@@ -12,10 +12,8 @@ from dedup_service.runtime.store.block_file import BLOCK_BYTES
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import EVIDENCE_SPAN
-from dedup_service.runtime.store.table_images import TableImages
 
 from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, pages
-from .tables import Model, assert_same, restored, table_pages
 
 Damage = Callable[[Path, random.Random], None]
 
@@ -79,51 +77,42 @@ def some_file(folder: Path, rng: random.Random) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Oracle, Model]:
-    """A closed store with compacted segments, an erasure, images of tables; its oracle and its tables."""
-    folder, oracle, model = tmp_path_factory.mktemp("whole"), Oracle(), Model()
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Oracle]:
+    """A closed store with compacted segments and an erasure, and its oracle."""
+    folder, oracle = tmp_path_factory.mktemp("whole"), Oracle()
     store = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS)
-    images = TableImages(store, model.tables, due_share=0.3)
     for seed in range(4):
-        batch = table_pages(seed, 100, largest=2000)
+        batch = pages(seed, 100, largest=2000)
         numbers = store.append(batch.entries, batch.names, batch.texts)
         oracle.append(numbers, batch)
-        model.append(numbers, batch.entries.rows, images)
-        if seed == 1:
-            images.complete()
         gone = np.array([number for number in sorted(oracle.rows) if number < 128 and number % 3 == 0], np.uint32)
         store.remove(gone)
         oracle.remove(gone)
-        model.remove(gone, images)
-        store.commit(seed, "", images)
+        store.commit(seed, "")
         gone = np.array([number for number in sorted(oracle.rows) if number < 128 and number % 2], np.uint32)
         store.remove(gone)
         oracle.remove(gone)
-        model.remove(gone, images)
-        store.commit(seed, "", images, bytes(range(256)) * 20)
+        store.commit(seed, "", bytes(range(256)) * 20)
         while store.compact(1 << 30):
             pass
     store.erase(399)
     oracle.rows[399].erase()
-    images.close()
     store.close()
-    return folder, oracle, model
+    return folder, oracle
 
 
 @pytest.mark.parametrize("damage", [flipped, truncated, zeroed, swapped, moved_blocks, missing])
 @pytest.mark.parametrize("seed", range(12))
-def test_damage_is_found_or_does_no_harm(
-    whole: tuple[Path, Oracle, Model], tmp_path: Path, damage: Damage, seed: int
-) -> None:
+def test_damage_is_found_or_does_no_harm(whole: tuple[Path, Oracle], tmp_path: Path, damage: Damage, seed: int) -> None:
     """Whatever happens to a file, what is read is right, or an error of the store names what is wrong."""
-    folder, oracle, model = whole
+    folder, oracle = whole
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     damage(copy, random.Random(seed))
     before = {path.name: path.read_bytes() for path in copy.iterdir()}
     altered = before != {path.name: path.read_bytes() for path in folder.iterdir()}
     try:
-        assert_whole(copy, oracle, model)
+        assert_whole(copy, oracle)
     except StoreDamagedError as error:
         message = str(error)
     else:
@@ -132,23 +121,19 @@ def test_damage_is_found_or_does_no_harm(
     assert not message or str(copy) in message
 
 
-def assert_whole(folder: Path, oracle: Oracle, model: Model) -> None:
+def assert_whole(folder: Path, oracle: Oracle) -> None:
     """Check that a store has what its oracle has."""
     store = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS)
     try:
         assert_equal(store, oracle)
         assert store.extra() == bytes(range(256)) * 20
-        tables, images, from_images = restored(store, model)
-        images.close()
-        assert from_images
-        assert_same(tables, model)
     finally:
         store.close()
 
 
-def test_an_undamaged_copy_is_read(whole: tuple[Path, Oracle, Model], tmp_path: Path) -> None:
+def test_an_undamaged_copy_is_read(whole: tuple[Path, Oracle], tmp_path: Path) -> None:
     """What the tests above alter is whole before."""
-    folder, oracle, _ = whole
+    folder, oracle = whole
     shutil.copytree(folder, tmp_path / "copy")
     store = PageStore.open(tmp_path / "copy", LABEL, segment_rows=SEGMENT_ROWS)
     store.verify()
@@ -169,8 +154,8 @@ def test_what_lies_behind_the_last_commit_is_cut_off(tmp_path: Path, seed: int) 
         with path.open("ab") as file:
             file.write(rng.randbytes(rng.randrange(9) * 1000))
     for name in (
-        *("00002-1.rows", "00003-0.evidence", "00003-0.evidence.sums", "image-7", "cells-9", "live-7"),
-        *("extra-7", "manifest.tmp"),
+        *("00002-1.rows", "00003-0.evidence", "00003-0.evidence.sums", "live-7", "extra-7"),
+        "manifest.tmp",
     ):
         (tmp_path / name).write_bytes(rng.randbytes(100))
     (tmp_path / "a person's own file").write_text("stays")
@@ -184,7 +169,7 @@ def test_what_lies_behind_the_last_commit_is_cut_off(tmp_path: Path, seed: int) 
     store = PageStore.open(tmp_path, LABEL)
     store.verify()
     assert_equal(store, oracle)
-    assert not (tmp_path / "image-7").exists()
+    assert not (tmp_path / "live-7").exists()
     assert (tmp_path / "a person's own file").exists()
     store.close()
 

@@ -1,7 +1,6 @@
 """A store has what a dictionary would have, before and after it is opened again."""
 
 import resource
-import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
@@ -25,10 +24,8 @@ from dedup_service.runtime.store.errors import (
 from dedup_service.runtime.store.manifest import StoreLabel, read_manifest, write_checked
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import StoredNames
-from dedup_service.runtime.store.table_images import TableImages
 
 from .pages import LABEL, SEGMENT_ROWS, Oracle, Pages, assert_equal, assert_opened_again, filled, pages
-from .tables import Model, assert_same, restored, table_pages
 
 
 def test_a_row_by_itself_and_entries(tmp_path: Path) -> None:
@@ -307,16 +304,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder = self.root / str(len(list(self.root.iterdir())))
         self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
         self.oracle, self.committed, self.seed = Oracle(), Oracle(), seed
-        self.model, self.committed_model = Model(), Model()
-        self.images = TableImages(self.store, self.model.tables, due_share=0.1, least_due=10)
 
     @rule(count=st.integers(0, 150))
     def append(self, count: int) -> None:
         self.seed += 1
-        batch = table_pages(self.seed, count, largest=400)
+        batch = pages(self.seed, count, largest=400)
         numbers = self.store.append(batch.entries, batch.names, batch.texts)
         self.oracle.append(numbers, batch)
-        self.model.append(numbers, batch.entries.rows, self.images)
 
     @rule(data=st.data(), share=st.sampled_from([0.1, 0.6, 1.0]))
     def remove(self, data: st.DataObject, share: float) -> None:
@@ -325,7 +319,6 @@ class StoreMachine(RuleBasedStateMachine):
         numbers = numbers[np.random.default_rng(self.seed).random(len(numbers)) < share]
         self.store.remove(numbers)
         self.oracle.remove(numbers)
-        self.model.remove(numbers, self.images)
 
     @rule(at=st.integers(0, 1 << 20))
     def erase(self, at: int) -> None:
@@ -340,34 +333,18 @@ class StoreMachine(RuleBasedStateMachine):
     def compact(self, budget: int, wait: bool) -> None:
         self.store.compact(budget, wait=wait)
 
-    @rule(pieces=st.integers(1, 3))
-    def image(self, pieces: int) -> None:
-        self.images.step(pieces)
-
     @rule()
     def commit(self) -> None:
         self.seed += 1
-        self.store.commit(self.seed, "", self.images)
+        self.store.commit(self.seed, "")
         self.committed = Oracle({n: row.copy() for n, row in self.oracle.rows.items()})
-        self.committed_model = self.model.without_tables()
 
     @rule()
     def open_again(self) -> None:
-        self.images.close()
         self.store.close()
         self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
         self.store.verify()
         self.oracle = Oracle({n: row.copy() for n, row in self.committed.rows.items()})
-        self.model = self.committed_model.without_tables()
-        copy = shutil.copytree(self.folder, self.folder.with_name(f"{self.folder.name} rebuilt"), dirs_exist_ok=True)
-        store = PageStore.open(copy, LABEL, segment_rows=SEGMENT_ROWS)  # rebuilding writes to the folder
-        self.model.tables, others = self.model.rebuilt(store)
-        others.close()
-        store.close()
-        shutil.rmtree(copy)
-        tables, self.images, _ = restored(self.store, self.model)
-        assert_same(tables, self.model)
-        self.model.tables = tables
 
     @invariant()
     def equal(self) -> None:
@@ -376,7 +353,6 @@ class StoreMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
-            self.images.close()
             self.store.close()
 
 

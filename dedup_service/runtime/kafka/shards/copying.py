@@ -303,8 +303,6 @@ def _copy(number: ShardNumber, work: Path, names: Sequence[str], report: Report)
     label, pages = manifest.label, work / PAGES_FOLDER
     with closing(StoredEntries.open(pages, label, policy.rule, policy.layout, lambda _extra: ())) as stored:
         _check(stored, number, entries, report)
-        report("images of the tables", 0, 0)
-        stored.complete_images()
         waiting = {"undecided": sum(message.own.data.nbytes for message in state.undecided)}
         stored.begin_commit(manifest.sequence, manifest.tail, extra, waiting).finish()
     _check_state(pages, number, state.offset)

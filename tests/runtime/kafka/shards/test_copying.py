@@ -229,7 +229,7 @@ copy_shard(ShardNumber(1, 4), Path(sys.argv[2]), sys.argv[3:], report)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["entries", "tables", "check", "images of the tables"])
+@pytest.mark.parametrize("stage", ["entries", "tables", "check"])
 def test_a_kill_leaves_nothing_that_is_used_and_the_next_copy_goes_through(
     stage: str, halves: list[Path], tmp_path: Path
 ) -> None:

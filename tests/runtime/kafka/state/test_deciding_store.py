@@ -63,7 +63,7 @@ def test_damage_found_while_deciding_builds_the_folder_again(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The service ends with the name of the file; its next start has the state of the log."""
-    run(tmp_path, ListLog(PAGES), keep=True, images=True)
+    run(tmp_path, ListLog(PAGES), keep=True)
     log = [*PAGES, page(40, "copy", 0)]
     with LocalState.open(tmp_path) as local:
         state = restored(local, PAGES)
@@ -79,7 +79,7 @@ def test_damage_found_while_deciding_builds_the_folder_again(
 
 def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> None:
     """`why` gets the error, and so does the next step, which is the deciding thread's."""
-    run(tmp_path, ListLog(PAGES), keep=True, images=True)
+    run(tmp_path, ListLog(PAGES), keep=True)
     with LocalState.open(tmp_path) as local:
         held = restored(local, PAGES).replica.held()
         damage_evidence(tmp_path)

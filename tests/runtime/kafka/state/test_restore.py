@@ -61,13 +61,11 @@ def read_of(restored: RestoredReplica) -> Read:
     )
 
 
-def run(folder: Path, log: ListLog, *, keep: bool = False, images: bool = False, written: int = 0) -> Read:
-    """Restore in `folder`; take a snapshot if `keep`, with images of the tables if `images`."""
+def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> Read:
+    """Restore in `folder`; take a snapshot if `keep`."""
     with LocalState.open(folder) as local:
         restored = restore(local, log, {("pages", 0): written})
         assert restored is not None
-        if images and local.pages._entries is not None:
-            local.pages._entries._images.complete()
         if keep:
             local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
         return read_of(restored)
@@ -120,7 +118,7 @@ def test_messages_of_many_records_are_applied_record_by_record(
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["body", None]), records, st.integers(0, 26), st.integers(0, 13), st.booleans(), st.booleans())
+@given(st.sampled_from(["body", None]), records, st.integers(0, 26), st.integers(0, 13), st.booleans())
 def test_a_snapshot_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory,
     rule: str | None,
@@ -128,11 +126,10 @@ def test_a_snapshot_changes_nothing(
     cut: int,
     written: int,
     names_lost: bool,
-    images: bool,
 ) -> None:
-    """Wherever it was taken, with or without names and images of tables: the state of the log, window and cells too."""
+    """Wherever it was taken, with or without names: the state of the log, window and cells too."""
     log, folder = [first(rule=rule), *some], tmp_path_factory.mktemp("cut")
-    run(folder, ListLog(log[: cut + 1]), keep=True, images=images)
+    run(folder, ListLog(log[: cut + 1]), keep=True)
     if names_lost:
         (folder / NAMES_FILE).unlink()
     assert run(folder, ListLog(log), written=written) == fresh(tmp_path_factory, log, written)
@@ -153,20 +150,18 @@ DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
 }
 
 
-@pytest.mark.parametrize("images", [False, True])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_of_any_file_only_costs_time(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
     damage: str,
-    images: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Whichever file of a snapshot is altered, the state is the log's, with a warning unless nothing of it is read."""
     log = [*SOME, page(20, "copy", 3), *(page(number, f"u{number}", number) for number in range(21, 30))]
     expected = fresh(tmp_path_factory, log)
     whole = tmp_path / "whole"
-    run(whole, ListLog(SOME), keep=True, images=images)
+    run(whole, ListLog(SOME), keep=True)
     names = [path.relative_to(whole) for path in files_of(pages_folder(whole))]
     assert len(names) > 3
     for name in names:
@@ -277,7 +272,7 @@ def test_a_retracted_page_is_in_no_byte_of_the_folder(tmp_path: Path, snapshot_f
 
 def test_a_snapshot_that_does_not_fit_into_memory_is_not_loaded(tmp_path: Path) -> None:
     """The message has both sizes, and the next restore, with more memory, uses it."""
-    run(tmp_path, ListLog(SOME), keep=True, images=True)
+    run(tmp_path, ListLog(SOME), keep=True)
     with LocalState.open(tmp_path) as local, pytest.raises(MemoryLimitError, match=r"kept pages take .* the limit is"):
         restore(local, ListLog(SOME), {}, memory=ProcessMemoryLimit(1000, lambda: 0))
     with LocalState.open(tmp_path) as local:

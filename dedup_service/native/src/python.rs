@@ -1,0 +1,6 @@
+//! The module `dedup_service._native`.
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {}
