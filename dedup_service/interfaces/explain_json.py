@@ -154,6 +154,7 @@ def _block(block: BlockView) -> dict[str, Any]:
         "other": f"{block.other:0{block.size // 4}x}",
         "differing": block.differing,
         "tolerance": block.tolerance,
+        "next_tolerance": block.next_tolerance,
         "agrees": block.agrees,
     }
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dedup_service.core.index.block_index import IndexStatistics
 from dedup_service.core.index.cell_index import CellStatistics
-from dedup_service.core.index.probe_result import IndexStatistics
 from dedup_service.core.verdict import Verdict
 
 _LOG = logging.getLogger(__name__)

@@ -47,8 +47,8 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
 from dedup_service.core.evidence.overlap import NONE_COMMON
 from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.index.block_index import IndexStatistics
 from dedup_service.core.index.cell_index import SIEVE_BYTES, CellAnswers, CellChanges, CellStatistics
-from dedup_service.core.index.probe_result import IndexStatistics
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 

@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import HashRows
 from dedup_service.core.decision.entry_rows import BODY_DECIDES, TEXT_HASH, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.evidence.packed import sketches_of
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import SIEVE_BYTES, CellRows
-from dedup_service.core.index.hash_rows import HashRows
-from dedup_service.core.index.row_words import PAGE_ROWS
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
+
+_CHUNK_ROWS = 4096
+"""Rows whose sieves go together."""
 
 RowNumbers = npt.NDArray[np.uint32]
 
@@ -40,11 +42,6 @@ class HashColumn:
         """Return which of the rows, ROW[n], are in the table, and the hashes of those."""
         mask = (rows["flags"] & np.uint8(self.flag)) != 0 if self.flag else np.ones(len(rows), np.bool_)
         return mask, rows[self.field][mask].astype(np.uint64)
-
-    def add_missing(self, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:
-        """Add rows, ROW[n], of these numbers, except those that are there."""
-        mask, hashes = self.of(rows)
-        self.table.add_missing(hashes, numbers[mask])
 
 
 class EntryTables:
@@ -99,7 +96,7 @@ class EntryTables:
         """Add live rows to all tables but the cells, which take theirs with the pages (`CellRows.follow`)."""
         for column in self.hashes.values():
             mask, hashes = column.of(entries.rows)
-            column.table.add_many(hashes, numbers[mask])
+            column.table.add(hashes, numbers[mask])
         for channel, index in self.indexes.items():
             _insert(index, channel, numbers, entries.rows)
 
@@ -107,7 +104,7 @@ class EntryTables:
         """Remove rows from all tables but the cells."""
         for column in self.hashes.values():
             mask, hashes = column.of(entries.rows)
-            column.table.remove_many(hashes, numbers[mask])
+            column.table.remove(hashes, numbers[mask])
         for channel, index in self.indexes.items():
             mask = indexed_by(entries.rows["flags"], channel)
             index.remove_many(numbers[mask].astype(np.int64), entries.rows[channel][mask].astype(np.uint64))
@@ -123,13 +120,13 @@ class EntryTables:
         removed: rows that the cells have lost. waiting: iterates over rows that the store has lost, and the cells will.
         """
         end = store.reserve(0, 0)
-        for first in (np.unique(removed // np.uint32(PAGE_ROWS)).astype(np.int64) * PAGE_ROWS).tolist():
-            rows = range(first, first + PAGE_ROWS)
+        for first in (np.unique(removed // np.uint32(_CHUNK_ROWS)).astype(np.int64) * _CHUNK_ROWS).tolist():
+            rows = range(first, first + _CHUNK_ROWS)
             if rows.stop > end:
                 continue
             live = store.first(rows.start - 1)
             if (not len(live) or live[0] >= rows.stop) and not any(row in rows for row in waiting()):
-                self.cells.keep_sieves(0, rows)
+                self.cells.release_sieves(rows.start, rows.stop)
 
     def restore_cells(self, numbers: RowNumbers, entries: EntryRows) -> None:
         """Put settled rows back into the cells alone."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import CROWD, HashRows
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import (
     BODY_DECIDES,
@@ -29,7 +30,6 @@ from dedup_service.core.decision.matching import min_rough_jaccard
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
 from dedup_service.core.index.cell_index import CellAnswers
-from dedup_service.core.index.hash_rows import CROWD, HashRows
 from dedup_service.core.rules.rule import MatchRule
 
 Integers = npt.NDArray[np.int64]
@@ -222,11 +222,15 @@ def _look_up(table: HashRows, values: npt.NDArray[Any], asked: npt.NDArray[np.bo
     found = FoundHashes(values, asked, {})
     if not len(pages):
         return found
-    offsets, rows = table.rows_many(values[pages].astype(np.uint64))
-    if len(rows):
+    several = table.rows_many(values[pages].astype(np.uint64))
+    if several.rows:
+        offsets, rows = np.frombuffer(several.offsets, np.int64), np.frombuffer(several.rows, np.uint32)
+        crowds: dict[int, list[int]] = {}  # pages of a batch share them
         for number in np.flatnonzero(offsets[1:] > offsets[:-1]).tolist():
             page, first = int(pages[number]), rows[offsets[number] : offsets[number + 1]].tolist()
-            found.rows[page] = table.rows(int(values[page])) if len(first) == CROWD else first
+            if len(first) == CROWD and (value := int(values[page])) not in crowds:
+                crowds[value] = table.rows(value)
+            found.rows[page] = crowds[int(values[page])] if len(first) == CROWD else first
     return found
 
 

@@ -1,10 +1,9 @@
 """Two pages side by side: their fingerprints bit by bit, and their words by weight.
 
-Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into blocks of
-equal size, block 0 the lowest, with one table each: two halves up to radius 3 (`core.index.block_halves_write`), else
-four blocks of 16 bits (`core.index.block_layout`). Table t finds a pair whose block t differs in no more bits than its
-tolerance, and the first table that finds it reports it. Further tables of a crowded bucket change how long a probe
-takes, never which block finds a pair.
+Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into four
+blocks of 16 bits, block 0 the lowest, with one table each (`core.index.block_index`). Table t finds a pair if block t and the
+next one, which is block 0 for the last, differ in no more bits than that table tolerates; the first table that finds it
+reports it. Further tables of a crowded bucket change how long a probe takes, never which table finds a pair.
 
 Words: what both pages have, and what only one has.
 """
@@ -12,21 +11,27 @@ Words: what both pages have, and what only one has.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dedup_service._native import block_bounds
 from dedup_service.core.fingerprinter import Feature
-from dedup_service.core.index.block_halves_write import MAX_COMPACT_RADIUS
 
-_BITS = 64
+_BLOCK_BITS, _BLOCKS = 16, 4
 
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block of both fingerprints, `size` bits each. tolerance: bits that may differ, -1: no such table."""
+    """A block of both fingerprints, `size` bits each, and what its table tolerates.
+
+    tolerance, next_tolerance: bits of the block and of the next one that may differ; -1: no such table.
+    next_differing: bits of the next block that do.
+    """
 
     block: int
     size: int
     one: int
     other: int
     tolerance: int
+    next_tolerance: int
+    next_differing: int
 
     @property
     def bits(self) -> tuple[int, int]:
@@ -41,7 +46,7 @@ class BlockView:
     @property
     def agrees(self) -> bool:
         """Whether the table of this block finds the pair."""
-        return self.differing <= self.tolerance
+        return self.differing <= self.tolerance and self.next_differing <= self.next_tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ class ChannelView:
 
     @property
     def blocks(self) -> tuple[BlockView, ...]:
-        """The two or four blocks, the lowest first; empty if a page has no fingerprint."""
+        """The four blocks, the lowest first; empty if a page has no fingerprint."""
         return tuple(self._blocks())
 
     @property
@@ -92,11 +97,16 @@ class ChannelView:
     def _blocks(self) -> Iterator[BlockView]:
         if self.one is None or self.other is None:
             return
-        tolerances = tolerances_of(self.radius)
-        size = _BITS // len(tolerances)
-        for block, tolerance in enumerate(tolerances):
-            one, other = (value >> size * block & ((1 << size) - 1) for value in (self.one, self.other))
-            yield BlockView(block, size, one, other, tolerance)
+        bounds = [(-1, -1)] * _BLOCKS if self.radius is None else block_bounds(self.radius)
+        ones, others = _blocks_of(self.one), _blocks_of(self.other)
+        differing = [(one ^ other).bit_count() for one, other in zip(ones, others, strict=True)]
+        for block, (tolerance, behind) in enumerate(bounds):
+            after = differing[(block + 1) % _BLOCKS]
+            yield BlockView(block, _BLOCK_BITS, ones[block], others[block], tolerance, behind, after)
+
+
+def _blocks_of(fingerprint: int) -> list[int]:
+    return [fingerprint >> _BLOCK_BITS * block & ((1 << _BLOCK_BITS) - 1) for block in range(_BLOCKS)]
 
 
 def compare_channel(
@@ -108,19 +118,6 @@ def compare_channel(
     (0, 1)
     """
     return ChannelView(channel, one, other, radius, indexed)
-
-
-def tolerances_of(radius: int | None) -> tuple[int, ...]:
-    """Return in how many bits a key of each table may differ, -1 if the radius does not need it.
-
-    Two, like `block_halves_write.half_tolerance`, or four, like `block_layout.tolerance`. radius: 0 to 7; None: no
-    table.
-    """
-    if radius is None:
-        return -1, -1
-    if radius <= MAX_COMPACT_RADIUS:
-        return radius >> 1, ((radius + 1) >> 1) - 1
-    return tuple(1 if block < radius - 3 else 0 for block in range(4))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 //! No module but `python` knows Python: it takes and returns plain values, and has the lock released while it works.
 
 pub mod error;
+mod huge_pages;
 pub mod memory;
 pub mod tables;
 

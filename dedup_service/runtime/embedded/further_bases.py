@@ -27,8 +27,7 @@ from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.index.cell_index import path_keys
-from dedup_service.core.index.cell_table import EMPTY_PART
+from dedup_service.core.index.cell_index import EMPTY_PART, path_keys
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.embedded.bases import Base

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.index.quotient_segment import HASH_BITS
 from dedup_service.core.log_records import CorrectionRecord, Policy, RetractionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
@@ -29,7 +28,10 @@ RULES = [PROFILES["balanced"], PROFILES["simhash"], ALIKE]
 LAYOUTS = [IndexLayout(slots=1, window=1), IndexLayout(slots=2, window=3), IndexLayout(slots=8, window=4096)]
 _WORD = (1 << 64) - 1
 
-COLLIDING_URLS = ["http://site1/883f", "http://site1/11e17", "http://site1/119c9", "http://site1/3737"]
+STORED_BITS = 41
+"""Bits of a hash that a table of rows stores."""
+
+COLLIDING_URLS = ["http://site1/131384", "http://site1/1b42b9", "http://site1/a6318", "http://site1/3b7e5d"]
 """The first two share the bits of their hashes that a table of rows stores, and so do the other two."""
 
 
@@ -56,7 +58,7 @@ def colliding(first: int, number: int) -> int:
 def test_hashes_collide_as_they_should() -> None:
     """The URLs and the hashes of these tests are different, and equal in the bits that are stored."""
     hashes = [url_hash(url) for url in COLLIDING_URLS] + [7, colliding(7, 1), 9, colliding(9, 5)]
-    stored = [mixed(value) >> (64 - HASH_BITS) for value in hashes]
+    stored = [mixed(value) >> (64 - STORED_BITS) for value in hashes]
     assert len(set(hashes)) == len(hashes)
     assert stored[::2] == stored[1::2]
     assert len(set(stored)) == len(stored) // 2

@@ -13,10 +13,10 @@ from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.matching import body_decides
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.evidence.packed import pack_evidence
-from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.text.normalise import letters
+from tests.core.index.cells import Cells
 from tests.core.index.twins import twin
 
 LAYOUT = IndexLayout(slots=2)
@@ -50,6 +50,13 @@ def keys_of(seed: int) -> bytes:
     return np.array([[chosen.randint(1, 3), *[0] * 7] for _ in range(PARTS)], "<u4").tobytes()
 
 
+def tables_with_cells() -> EntryTables:
+    """Empty tables, whose cells can be asked one by one."""
+    tables = EntryTables(LAYOUT)
+    tables.cells = Cells(slots=LAYOUT.slots)
+    return tables
+
+
 def answers(tables: EntryTables) -> list[object]:
     """What the tables say of every hash and fingerprint, and their counts."""
     hashed = [
@@ -60,9 +67,11 @@ def answers(tables: EntryTables) -> list[object]:
         channel: [sorted(index.probe(value).sequences.tolist()) for value in VALUES] + [len(index)]
         for channel, index in tables.indexes.items()
     }
-    cells = [tables.cells.probe(keys_of(seed), bytes(16))[0].tolist() for seed in range(12)]
+    cells = tables.cells
+    assert isinstance(cells, Cells)
+    found = [cells.probe(keys_of(seed), bytes(16))[0].tolist() for seed in range(12)]
     sizes = tables.cells.statistics()
-    return [hashed, near, cells, (sizes.entries, sizes.cells, sizes.overflowed)]
+    return [hashed, near, found, (sizes.entries, sizes.cells, sizes.overflowed)]
 
 
 @settings(max_examples=50)
@@ -76,7 +85,7 @@ def test_tables_are_a_function_of_the_set_of_rows(
     seeds: list[int], removed: set[int], sizes: list[int], order: random.Random
 ) -> None:
     """Tables that had more rows answer as those that got the rows that are left, in any order and in other batches."""
-    reference, tables = CellRows(slots=2), EntryTables(LAYOUT)
+    reference, tables = Cells(slots=2), tables_with_cells()
     tables.probe_for(PROFILES["simhash"])
     entries = []
     for row, seed in enumerate(seeds):
@@ -93,10 +102,11 @@ def test_tables_are_a_function_of_the_set_of_rows(
         first += size
     if gone:
         tables.remove(np.array([entry.row for entry in gone], np.uint32), EntryRows.from_entries(gone))
+        assert isinstance(tables.cells, Cells)
         for entry in gone:
             assert tables.cells.remove(entry.row, entry.ordinal, entry.keys)
     order.shuffle(left)
-    again = EntryTables(LAYOUT)
+    again = tables_with_cells()
     again.probe_for(PROFILES["simhash"])
     if left:
         again.restore(np.array([entry.row for entry in left], np.uint32), EntryRows.from_entries(left))

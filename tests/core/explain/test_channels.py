@@ -1,13 +1,10 @@
 """Differing bits and the table that finds a pair, compared with single bits and the real index."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.explain.channels import compare_channel, tolerances_of
-from dedup_service.core.index.block_halves_write import half_tolerance
+from dedup_service.core.explain.channels import compare_channel
 from dedup_service.core.index.block_index import BlockIndex
-from dedup_service.core.index.block_layout import tolerance
 
 FINGERPRINTS = st.integers(0, (1 << 64) - 1)
 FLIPS = st.sets(st.integers(0, 63), max_size=10)
@@ -44,16 +41,6 @@ def test_the_named_table_finds_what_the_index_finds(one: int, flips: set[int], r
     if view.table is not None:
         assert view.blocks[view.table].agrees
         assert not any(block.agrees for block in view.blocks[: view.table])
-
-
-@pytest.mark.parametrize("radius", range(8))
-def test_tolerances_are_those_of_the_index(radius: int) -> None:
-    """The tolerance of every table equals that of the kernels of the layout that an index of this radius has."""
-    if BlockIndex(radius).layout == "compact":
-        expected = [half_tolerance(radius, half) for half in range(2)]
-    else:
-        expected = [tolerance(radius, table) for table in range(4)]
-    assert list(tolerances_of(radius)) == expected
 
 
 def test_without_a_fingerprint_or_an_index_nothing_is_found() -> None:

@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from dedup_service.core.index.block_index import BlockIndex
-from dedup_service.core.index.probe_result import ProbeResult
+from dedup_service.core.index.block_index import BlockIndex, ProbeResult
 from tests.oracle.index import BruteForceIndex
 
 WORD = (1 << 64) - 1

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.keys import PARTS
-from dedup_service.core.index.cell_index import SIEVE_BYTES, CellRows, path_size
-from dedup_service.core.index.cell_table import EMPTY_PART
+from dedup_service.core.index.cell_index import EMPTY_PART, SIEVE_BYTES, CellRows
+from tests.core.index.cells import Cells
 from tests.oracle.plain_cells import PlainCells, keys_of
 
 SLOTS = [1, 2, 8, 64]
@@ -57,7 +57,7 @@ class Pair:
 
     def __init__(self, slots: int, levels: int) -> None:
         self.slots, self.levels = slots, levels
-        self.index, self.plain = CellRows(slots=slots, levels=levels), PlainCells(slots)
+        self.index, self.plain = Cells(slots=slots, levels=levels), PlainCells(slots)
         self.live: dict[int, tuple[int, Page, bytes]] = {}
 
     def insert(self, ordinal: int, page: Page) -> None:
@@ -77,9 +77,9 @@ class Pair:
         """What a probe must find."""
         return sorted(self.plain.probe(keys_of(page.keys, self.levels), page.sieve))
 
-    def restored(self, order: list[int]) -> CellRows:
+    def restored(self, order: list[int]) -> Cells:
         """An index with the live pages put back by their paths, in this order."""
-        index = CellRows(slots=self.slots, levels=self.levels)
+        index = Cells(slots=self.slots, levels=self.levels)
         live = [(sequence, *self.live[sequence]) for sequence in order]
         index.restore(
             np.array([sequence for sequence, *_ in live], np.uint32),
@@ -95,12 +95,12 @@ def _keys_at(path: bytes) -> list[int]:
     return [level + 1 if level < EMPTY_PART else level - EMPTY_PART for level in path[:PARTS]]
 
 
-def found_by(index: CellRows, page: Page) -> list[int]:
+def found_by(index: Cells, page: Page) -> list[int]:
     """What a probe finds."""
     return index.probe(page.keys, page.sieve)[0].tolist()
 
 
-def counts(index: CellRows) -> tuple[int, int, int]:
+def counts(index: Cells) -> tuple[int, int, int]:
     """The counters without the bytes, which depend on growth."""
     sizes = index.statistics()
     return sizes.entries, sizes.cells, sizes.overflowed
@@ -139,7 +139,7 @@ class History(RuleBasedStateMachine):
         ends = [PARTS + 4 * sum(_keys_at(path)[: part + 1]) - 4 for part in range(PARTS) if path[part] < EMPTY_PART]
         for at in [*range(PARTS), *ends]:
             wrong = path[:at] + bytes([path[at] ^ byte]) + path[at + 1 :]
-            if path_size(wrong) != len(path) or at >= PARTS:
+            if PARTS + 4 * sum(_keys_at(wrong)) != len(path) or at >= PARTS:
                 assert not self.pair.index.remove(sequence, ordinal, wrong)
         if ends:
             assert not self.pair.index.remove(sequence + 1, ordinal, path)
@@ -227,7 +227,7 @@ def test_a_common_key_costs_one_entry_a_slot(slots: int, template: int) -> None:
 
     With all eight keys taken by the template a later page is in no cell: it is counted, and not found.
     """
-    index = CellRows(slots=slots)
+    index = Cells(slots=slots)
     rng = np.random.default_rng(2)
     keys = np.zeros((1_500, PARTS, 8), "<u4")
     keys[:, :, :template] = np.arange(1, template + 1)
@@ -246,7 +246,7 @@ def test_a_common_key_costs_one_entry_a_slot(slots: int, template: int) -> None:
 def test_the_sieve_lets_53_differing_bits_through() -> None:
     """58% of 128 bits must be equal; how many entries the keys led to is counted before the sieve."""
     for differing, expected in ((53, [7]), (54, [])):
-        index = CellRows(slots=2)
+        index = Cells(slots=2)
         sieve = ((1 << differing) - 1).to_bytes(SIEVE_BYTES, "little")
         index.insert(7, 0, packed([[5]], 8), sieve)
         found, looked_at = index.probe(packed([[5]], 8), ALL_SIEVES)
@@ -257,7 +257,7 @@ def test_the_sieve_lets_53_differing_bits_through() -> None:
 
 def test_a_removed_entry_cannot_be_removed_again() -> None:
     """Not under its own number, not after another one took its cells; the other one stays."""
-    index = CellRows(slots=2)
+    index = Cells(slots=2)
     path = index.insert(1, 0, packed([[5], [6]], 8), ALL_SIEVES)
     assert index.remove(1, 0, path)
     assert not index.remove(1, 0, path)

@@ -18,11 +18,11 @@ def test_radius_outside_is_refused(radius: int) -> None:
 def test_fingerprints_outside_64_bits_are_refused(fingerprint: int) -> None:
     """A negative or a 65-bit fingerprint is refused by every call, and changes nothing."""
     index = BlockIndex(3)
-    with pytest.raises(ConfigurationError, match=f"fingerprint {fingerprint} does not fit"):
+    with pytest.raises(ConfigurationError, match=f"fingerprint {fingerprint} is outside"):
         index.insert(1, fingerprint)
-    with pytest.raises(ConfigurationError, match="does not fit"):
+    with pytest.raises(ConfigurationError, match="is outside"):
         index.probe(fingerprint)
-    with pytest.raises(ConfigurationError, match="does not fit"):
+    with pytest.raises(ConfigurationError, match="is outside"):
         index.remove(1, fingerprint)
     assert len(index) == 0
 
@@ -32,7 +32,7 @@ def test_fingerprints_outside_64_bits_are_refused(fingerprint: int) -> None:
     [
         (np.array([1, 2]), np.array([1], np.uint64), "shape"),
         (np.array([1]), np.array([1], np.int64), "give int64 and uint64"),
-        (np.array([-1]), np.array([1], np.uint64), "row -1 is negative"),
+        (np.array([-1]), np.array([1], np.uint64), "row -1 is outside"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(sequences: np.ndarray, stored: np.ndarray, message: str) -> None:

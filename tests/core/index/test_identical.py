@@ -1,34 +1,29 @@
 """Many pages with one fingerprint form a chain, not a crowded bucket."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.index.block_index import BlockIndex, Layout
+from dedup_service.core.index.block_index import BlockIndex
 from tests.core.index.streams import pairs_of
 
 
-@pytest.mark.parametrize("layout", ["seed", "compact"])
-def test_identical_fingerprints_are_compared_once(layout: Layout) -> None:
+def test_identical_fingerprints_are_compared_once() -> None:
     """Ten thousand pages with one fingerprint are all found with one comparison, and no bucket is split."""
-    index = BlockIndex(3, layout=layout, min_split=8)
+    index = BlockIndex(3)
     for sequence in range(10_000):
         index.insert(sequence, 42)
     before = index.work()
     assert index.probe(43).sequences.tolist() == list(range(10_000))
-    assert (
-        index.work().entries - before.entries <= 2 * 4
-    )  # all four tables, twice: the first output has too little room
+    assert index.work().entries - before.entries <= 4
     statistics = index.statistics()
     assert (statistics.entries, statistics.fingerprints) == (10_000, 1)
     assert (statistics.largest_bucket, statistics.split_buckets) == (1, 0)
 
 
-@pytest.mark.parametrize("layout", ["seed", "compact"])
-def test_identical_fingerprints_can_be_removed_in_any_order(layout: Layout) -> None:
+def test_identical_fingerprints_can_be_removed_in_any_order() -> None:
     """The first, last and middle of a chain can be removed; the last removal empties the bucket."""
-    index = BlockIndex(2, layout=layout)
+    index = BlockIndex(2)
     index.insert_many(np.array([3, 1, 2, 5, 4]), np.full(5, 9, np.uint64))
     remaining = [1, 2, 3, 4, 5]
     for sequence in (5, 1, 3, 4, 2):
@@ -40,25 +35,21 @@ def test_identical_fingerprints_can_be_removed_in_any_order(layout: Layout) -> N
     assert pairs_of(index.probe(8)) == [(1, 6)]
 
 
-@settings(deadline=None)  # the first example may compile
 @given(
-    sequences=st.lists(st.integers(0, 2**31), unique=True, min_size=1, max_size=200),
+    sequences=st.lists(st.integers(0, 2**31 - 2), unique=True, min_size=1, max_size=200),
     order=st.randoms(),
     most=st.integers(1, 9),
-    layout=st.sampled_from(["seed", "compact"]),
 )
-def test_the_smallest_sequences_of_one_fingerprint(
-    sequences: list[int], order: object, most: int, layout: Layout
-) -> None:
+def test_the_smallest_sequences_of_one_fingerprint(sequences: list[int], order: object, most: int) -> None:
     """A limit returns the smallest sequences of each fingerprint, after insertions and removals in any order."""
-    index = BlockIndex(3, layout=layout)
+    index = BlockIndex(3)
     for sequence in sequences:
-        index.insert(sequence, 42)
-        index.insert(sequence, 43)
+        index.insert(2 * sequence, 42)
+        index.insert(2 * sequence + 1, 43)
     order.shuffle(sequences)  # type: ignore[attr-defined]
     for sequence in sequences[::2]:
-        index.remove(sequence, 42)
+        index.remove(2 * sequence, 42)
     found = index.probe_many(np.array([42], np.uint64), most_identical=most)[0]
     kept = sorted(sequences[1::2])[:most]
-    expected = [(0, sequence) for sequence in kept] + [(1, sequence) for sequence in sorted(sequences)[:most]]
+    expected = [(0, 2 * row) for row in kept] + [(1, 2 * row + 1) for row in sorted(sequences)[:most]]
     assert pairs_of(found) == expected

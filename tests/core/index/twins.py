@@ -15,5 +15,5 @@ def unmixed(value: int) -> int:
 
 
 def twin(value: int, number: int) -> int:
-    """Return another hash with the same first 35 mixed bits. number: 1 to 2**29 - 1, which one."""
+    """Return another hash with the same first 41 mixed bits. number: 1 to 2**23 - 1, which one."""
     return unmixed(splitmix64(value - int(GAMMA) & WORD) ^ number)

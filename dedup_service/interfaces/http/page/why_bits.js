@@ -17,13 +17,14 @@ function channelOf(channel) {
   const reach = channel.radius === null ? "The rule does not search this index." : channel.found
     ? `The index searches within ${channel.radius} bits and finds the pair, first in table ${channel.table}.`
     : `The index searches within ${channel.radius} bits and does not find the pair.`;
-  const columns = [["Block", "number"], ["This page", ""], ["Other page", ""], ["Differing", "number"], ["Allowed", "number"], ["", ""]];
+  const columns = [["Block", "number"], ["This page", ""], ["Other page", ""], ["Differing", "number"], ["Allowed", "number"], ["Allowed in next", "number"], ["", ""]];
   const rows = channel.blocks.map((block) => [
     String(block.block),
     el("span", { class: "bits" }, bitGroups(block.one, block, channel.bits)),
     el("span", { class: "bits" }, bitGroups(block.other, block, channel.bits)),
     String(block.differing),
     block.tolerance < 0 ? "–" : String(block.tolerance),
+    block.tolerance < 0 ? "–" : String(block.next_tolerance),
     el("span", { class: block.agrees ? "holds" : "fails" }, block.agrees ? "✓ agrees" : "✗ differs"),
   ]);
   return [

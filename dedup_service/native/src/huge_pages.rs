@@ -1,0 +1,151 @@
+//! Memory for tables that are read at random: pieces of huge pages, where the system has them.
+//!
+//! A table reads lines at random, and with pages of 4 KiB the processor looks up a page for each (at 10^7 fingerprints,
+//! half of the time of a probe). A table has a pool of its own instead of an allocator for the whole process: nothing else
+//! is concerned, it needs no lock, a fork copies it as it is, and all of it goes with the table.
+//!
+//! Pieces are whole cache lines, taken where they fit best, and joined with their neighbours when they are given back.
+
+#![allow(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+const PAGE: usize = 2 << 20;
+/// Pages of a segment at most, but for a piece that needs more.
+const MOST_PAGES: usize = 16;
+
+#[repr(C, align(2097152))]
+struct Page([u64; PAGE / 8]);
+
+/// Where a piece begins: its segment, and its first line there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    segment: u32,
+    line: u32,
+}
+
+impl Place {
+    /// The place so many lines behind this one, in the same piece.
+    pub fn after(self, lines: u32) -> Self {
+        Self { line: self.line + lines, ..self }
+    }
+}
+
+/// Pieces of memory, each a number of cache lines.
+#[derive(Default)]
+pub struct HugePool {
+    segments: Vec<Vec<Page>>,
+    /// Free pieces by their place, and by their length.
+    free: BTreeMap<Place, u32>,
+    by_len: BTreeSet<(u32, Place)>,
+    pages: usize,
+}
+
+impl HugePool {
+    /// Take a piece of so many lines; what it contains is not defined.
+    pub fn take(&mut self, lines: u32) -> Place {
+        let found = self.by_len.range((lines, Place::default())..).next().copied();
+        let (len, place) = found.unwrap_or_else(|| self.add_segment(lines));
+        self.by_len.remove(&(len, place));
+        self.free.remove(&place);
+        if len > lines {
+            self.keep(Place { line: place.line + lines, ..place }, len - lines);
+        }
+        place
+    }
+
+    /// Give back a piece of so many lines that `take` returned.
+    pub fn give_back(&mut self, mut place: Place, mut lines: u32) {
+        if lines == 0 {
+            return;
+        }
+        let before = self.free.range(..place).next_back().map(|(&before, &len)| (before, len));
+        if let Some((before, len)) = before.filter(|(before, len)| before.line + len == place.line) {
+            if before.segment == place.segment {
+                self.forget(before, len);
+                (place, lines) = (before, len + lines);
+            }
+        }
+        let next = Place { line: place.line + lines, ..place };
+        if let Some(len) = self.free.get(&next).copied() {
+            self.forget(next, len);
+            lines += len;
+        }
+        self.keep(place, lines);
+    }
+
+    fn keep(&mut self, place: Place, lines: u32) {
+        self.free.insert(place, lines);
+        self.by_len.insert((lines, place));
+    }
+
+    fn forget(&mut self, place: Place, lines: u32) {
+        self.free.remove(&place);
+        self.by_len.remove(&(lines, place));
+    }
+
+    /// Take memory from the system: an eighth of what there is, so that little of it waits.
+    fn add_segment(&mut self, lines: u32) -> (u32, Place) {
+        let needed = (lines as usize * LINE).div_ceil(PAGE);
+        let pages = needed.max((self.pages / 8).clamp(1, MOST_PAGES));
+        let place = Place { segment: self.segments.len() as u32, line: 0 };
+        self.segments.push(zeros(pages));
+        self.pages += pages;
+        let lines = (pages * PAGE / LINE) as u32;
+        self.keep(place, lines);
+        (lines, place)
+    }
+
+    /// The memory behind a place, up to the end of its segment, as 16-bit words.
+    #[inline]
+    pub fn words(&self, place: Place) -> &[u16] {
+        // SAFETY: a page is nothing but initialised integers, and any bits are valid words.
+        &unsafe { self.segments[place.segment as usize].align_to::<u16>() }.1[place.line as usize * (LINE / 2)..]
+    }
+
+    /// The same, as 32-bit words.
+    #[inline]
+    pub fn long_words(&self, place: Place) -> &[u32] {
+        // SAFETY: as in `words`.
+        &unsafe { self.segments[place.segment as usize].align_to::<u32>() }.1[place.line as usize * (LINE / 4)..]
+    }
+
+    /// The same as `words`, to be written.
+    #[inline]
+    pub fn words_mut(&mut self, place: Place) -> &mut [u16] {
+        // SAFETY: as in `words`; the pool is borrowed for writing.
+        &mut unsafe { self.segments[place.segment as usize].align_to_mut::<u16>() }.1
+            [place.line as usize * (LINE / 2)..]
+    }
+
+    /// The same as `long_words`, to be written.
+    #[inline]
+    pub fn long_words_mut(&mut self, place: Place) -> &mut [u32] {
+        // SAFETY: as in `words`; the pool is borrowed for writing.
+        &mut unsafe { self.segments[place.segment as usize].align_to_mut::<u32>() }.1
+            [place.line as usize * (LINE / 4)..]
+    }
+
+    /// Bytes that the pool took from the system.
+    pub fn bytes(&self) -> usize {
+        self.pages * PAGE
+    }
+}
+
+/// Return pages of zeros, which the system is asked to make huge before they are first touched.
+fn zeros(count: usize) -> Vec<Page> {
+    let mut pages: Vec<Page> = Vec::with_capacity(count);
+    #[cfg(target_os = "linux")]
+    // SAFETY: advice for memory that is ours; it changes no content, and a system that refuses it has small pages.
+    unsafe {
+        libc::madvise(pages.as_mut_ptr().cast(), count * PAGE, libc::MADV_HUGEPAGE);
+    }
+    // SAFETY: the vector has room for `count` pages, and zeros are valid integers.
+    unsafe {
+        pages.as_mut_ptr().write_bytes(0, count);
+        pages.set_len(count);
+    }
+    pages
+}

@@ -1,0 +1,466 @@
+//! An open-addressing hash table in 4,096 parts, each of which grows alone.
+//!
+//! An element is one word: a tag of 29 bits, a count of 3 bits, a row of 32 bits. Its identity has 41 bits: the upper 12
+//! choose the part, the other 29 are the tag. The upper 23 bits of the tag say where in the part the element would like
+//! to be (its home); the lower 6 do not, so identities that differ in them alone are neighbours.
+//!
+//! Elements of a part ascend, with empty places between them. So a search ends at the first larger element, and a part
+//! is copied in one pass without hashing. Linear probing never wraps around: a part has places behind its last home.
+//!
+//! An insertion or removal copies two parts at most, 1/2,048 of the table. Parts are resized in turn as soon as the
+//! whole table is too full or too empty, so memory follows the number of elements evenly, and what one part leaves
+//! lies beside what the part before it left.
+//!
+//! Source: Amble and Knuth, "Ordered hash tables", The Computer Journal 17(2), 1974.
+
+use std::mem;
+use std::thread;
+
+use crate::memory::prefetch;
+
+/// Parts of a table.
+pub const PARTS: usize = 1 << PART_BITS;
+/// Bits of an identity.
+pub const IDENTITY_BITS: u32 = PART_BITS + TAG_BITS;
+/// Lower bits of an identity that do not move its home.
+pub const NEAR_BITS: u32 = 6;
+/// The row of an element that has none.
+pub const NO_ROW: u32 = u32::MAX;
+/// The largest count of an element.
+pub const MAX_COUNT: u32 = 6;
+
+const PART_BITS: u32 = 12;
+const TAG_BITS: u32 = 29;
+const HOME_BITS: u32 = TAG_BITS - NEAR_BITS;
+const ROW_BITS: u32 = 32;
+const COUNT_BITS: u32 = 3;
+const TAG_SHIFT: u32 = COUNT_BITS + ROW_BITS;
+
+/// Percent of the homes in use, of the whole table: above `FULL` and below `SPARSE` parts are resized in turn, to 86%.
+const FULL: usize = 89;
+const SPARSE: usize = 60;
+/// Percent at which a part grows at once: near it, searches become long.
+const PART_FULL: usize = 96;
+/// Empty places behind the last home, and how many a part gets more when they are used up.
+const SPARE: usize = 16;
+
+/// What is in a place of a part. Elements are ordered by tag, count and row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Element(u64);
+
+impl Element {
+    /// No element; larger than all of them, since their counts are at most [`MAX_COUNT`].
+    const EMPTY: Self = Self(u64::MAX);
+
+    /// The element of an identity. count: at most [`MAX_COUNT`].
+    #[inline]
+    pub fn new(identity: u64, count: u32, row: u32) -> Self {
+        let tag = identity & ((1 << TAG_BITS) - 1);
+        Self(tag << TAG_SHIFT | u64::from(count.min(MAX_COUNT)) << ROW_BITS | u64::from(row))
+    }
+
+    /// The 29 bits of its identity that are not the part.
+    #[inline]
+    pub fn tag(self) -> u32 {
+        (self.0 >> TAG_SHIFT) as u32
+    }
+
+    /// A small number that the owner of the table gave it.
+    #[inline]
+    pub fn count(self) -> u32 {
+        (self.0 >> ROW_BITS) as u32 & ((1 << COUNT_BITS) - 1)
+    }
+
+    /// Its row, or another number of 32 bits.
+    #[inline]
+    pub fn row(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    fn home(self, homes: usize) -> usize {
+        (((self.0 >> (TAG_SHIFT + NEAR_BITS)) * homes as u64) >> HOME_BITS) as usize
+    }
+}
+
+/// A place of a table; good until the next insertion or removal.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    part: usize,
+    place: usize,
+}
+
+/// Ascending elements with empty places between them, each at its home or behind it without a gap.
+#[derive(Default)]
+struct Part {
+    places: Vec<Element>,
+    homes: usize,
+    used: usize,
+}
+
+impl Part {
+    /// Homes of a part with so many elements: 86% of many are in use, and fewer of a few.
+    fn homes_for(used: usize) -> usize {
+        used + used / 6 + used.min(8)
+    }
+
+    /// A part with these elements, ascending. room: how many elements it should have room for.
+    fn of_sorted(room: usize, elements: impl Iterator<Item = Element>) -> Self {
+        let homes = Self::homes_for(room);
+        let mut part = Self { places: Vec::new(), homes, used: 0 };
+        if room > 0 {
+            part.places = vec![Element::EMPTY; homes + SPARE];
+        }
+        let mut next = 0;
+        for element in elements {
+            let place = element.home(homes).max(next);
+            while place >= part.places.len() {
+                part.extend();
+            }
+            part.places[place] = element;
+            part.used += 1;
+            next = place + 1;
+        }
+        part
+    }
+
+    /// Have more places behind the last one.
+    fn extend(&mut self) {
+        let more = SPARE + self.places.len() / 32;
+        self.places.reserve_exact(more);
+        self.places.resize(self.places.len() + more, Element::EMPTY);
+    }
+
+    /// Copy the elements into as many places as so many elements need.
+    fn resize(&mut self, room: usize) {
+        *self = Self::of_sorted(room, self.elements());
+    }
+
+    fn elements(&self) -> impl Iterator<Item = Element> + '_ {
+        self.places.iter().copied().filter(|&element| element != Element::EMPTY)
+    }
+
+    /// The place of the first element that is not smaller, or of the empty place before it.
+    #[inline]
+    fn seek(&self, element: Element) -> usize {
+        let home = element.home(self.homes);
+        let behind = self.places.get(home..).unwrap_or_default();
+        home + behind.iter().position(|&other| other >= element).unwrap_or(behind.len())
+    }
+
+    fn insert(&mut self, mut place: usize, element: Element) {
+        if self.used * 100 >= self.homes * PART_FULL {
+            self.resize(self.used + 1);
+            place = self.seek(element);
+        }
+        let run = self.places[place..].iter().position(|&other| other == Element::EMPTY);
+        let end = run.map_or(self.places.len(), |run| place + run);
+        if end == self.places.len() {
+            self.extend();
+        }
+        self.places.copy_within(place..end, place + 1);
+        self.places[place] = element;
+        self.used += 1;
+    }
+
+    /// Take out the element at a place; those behind it move back as far as their homes allow.
+    fn remove(&mut self, place: usize) {
+        let behind = self.places[place + 1..].iter().zip(place + 1..);
+        let movable = |&(element, at): &(&Element, usize)| *element != Element::EMPTY && element.home(self.homes) < at;
+        let end = place + 1 + behind.take_while(movable).count();
+        self.places.copy_within(place + 1..end, place);
+        self.places[end - 1] = Element::EMPTY;
+        self.used -= 1;
+    }
+
+    fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Element>()
+    }
+}
+
+/// Elements by identity; see the module.
+pub struct SlotTable {
+    parts: Vec<Part>,
+    homes: usize,
+    used: usize,
+    /// The part that is resized next.
+    turn: usize,
+}
+
+impl Default for SlotTable {
+    fn default() -> Self {
+        Self::of_parts((0..PARTS).map(|_| Part::default()).collect())
+    }
+}
+
+impl SlotTable {
+    fn of_parts(parts: Vec<Part>) -> Self {
+        let homes = parts.iter().map(|part| part.homes).sum();
+        let used = parts.iter().map(|part| part.used).sum();
+        Self { parts, homes, used, turn: 0 }
+    }
+
+    /// Where the first element of an identity is, or would be inserted.
+    #[inline]
+    pub fn find(&self, identity: u64) -> Spot {
+        let part = part_of(identity);
+        Spot { part, place: self.parts[part].seek(Element::new(identity, 0, 0)) }
+    }
+
+    /// Where the first element of an identity is, or would be inserted, and the element.
+    #[inline]
+    pub fn get(&self, identity: u64) -> (Spot, Option<Element>) {
+        let spot = self.find(identity);
+        (spot, self.same(spot, identity).next())
+    }
+
+    /// The elements from a spot on, as far as they follow without a gap.
+    #[inline]
+    pub fn from(&self, spot: Spot) -> impl Iterator<Item = Element> + '_ {
+        let behind = self.parts[spot.part].places.get(spot.place..).unwrap_or_default();
+        behind.iter().copied().take_while(|&element| element != Element::EMPTY)
+    }
+
+    /// The elements of an identity, ascending, where `find` led.
+    #[inline]
+    pub fn same(&self, spot: Spot, identity: u64) -> impl Iterator<Item = Element> + '_ {
+        let tag = Element::new(identity, 0, 0).tag();
+        self.from(spot).take_while(move |element| element.tag() == tag)
+    }
+
+    /// Put in an element `ahead` places behind the spot where `find` led: behind those of its identity that are smaller.
+    pub fn insert(&mut self, spot: Spot, ahead: usize, element: Element) {
+        self.change(spot.part, |part| part.insert(spot.place + ahead, element));
+        self.used += 1;
+        if self.used * 100 > self.homes * FULL {
+            self.resize_next();
+        }
+    }
+
+    /// Take out the element that lies `ahead` places behind the spot where `find` led.
+    pub fn remove(&mut self, spot: Spot, ahead: usize) {
+        self.parts[spot.part].remove(spot.place + ahead);
+        self.used -= 1;
+        if self.used * 100 < self.homes * SPARSE {
+            self.resize_next();
+        }
+    }
+
+    /// Change the count and row of the only element of an identity, which lies where `find` led.
+    #[inline]
+    pub fn replace(&mut self, spot: Spot, element: Element) {
+        self.parts[spot.part].places[spot.place] = element;
+    }
+
+    /// Let the part whose turn it is have as many places as it needs.
+    fn resize_next(&mut self) {
+        let next = self.turn;
+        self.turn = (next + 1) % PARTS;
+        self.change(next, |part| {
+            let homes = Part::homes_for(part.used);
+            if homes > part.homes || homes < part.homes - part.homes / 4 {
+                part.resize(part.used);
+            }
+        });
+    }
+
+    fn change(&mut self, part: usize, change: impl FnOnce(&mut Part)) {
+        let part = &mut self.parts[part];
+        let before = part.homes;
+        change(part);
+        self.homes = self.homes - before + part.homes;
+    }
+
+    /// Fetch the home of an identity and the line behind it, which are needed soon.
+    #[inline]
+    pub fn prefetch(&self, identity: u64) {
+        let part = &self.parts[part_of(identity)];
+        let home = Element::new(identity, 0, 0).home(part.homes);
+        prefetch(&part.places, home);
+        prefetch(&part.places, home + 8);
+    }
+
+    /// All elements: those of each part in turn, ascending.
+    pub fn elements(&self) -> impl Iterator<Item = Element> + '_ {
+        self.parts.iter().flat_map(Part::elements)
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Memory reserved.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(Part::bytes).sum::<usize>() + PARTS * size_of::<Part>()
+    }
+}
+
+#[inline]
+fn part_of(identity: u64) -> usize {
+    (identity >> TAG_BITS) as usize % PARTS
+}
+
+/// Elements of a table to come, in any order: faster than insertions, since each part is sorted and laid out once.
+pub struct SlotFilling {
+    lists: Vec<Vec<Element>>,
+}
+
+impl SlotFilling {
+    /// Nothing yet. expected: about how many elements will come; memory that none reaches is not used.
+    pub fn new(expected: usize) -> Self {
+        let share = expected / PARTS;
+        let mut lists = vec![Vec::new(); PARTS];
+        for list in &mut lists {
+            _ = list.try_reserve_exact(share + share / 16); // without, they grow as they are filled
+        }
+        Self { lists }
+    }
+
+    /// Add an element.
+    #[inline]
+    pub fn add(&mut self, identity: u64, count: u32, row: u32) {
+        self.lists[part_of(identity)].push(Element::new(identity, count, row));
+    }
+
+    /// The table of these elements. `merge` is told the first identity of a part and its elements, ascending, and may
+    /// make fewer of them; what else it returns comes in the order of the parts. threads: 0 counts as 1.
+    pub fn finish<T: Default + Send>(
+        mut self,
+        threads: usize,
+        merge: impl Fn(u64, &mut Vec<Element>) -> T + Sync,
+    ) -> (SlotTable, Vec<T>) {
+        let mut parts: Vec<_> = (0..PARTS).map(|_| (Part::default(), T::default())).collect();
+        let (share, merge) = (PARTS.div_ceil(threads.clamp(1, PARTS)), &merge);
+        thread::scope(|scope| {
+            let shares = self.lists.chunks_mut(share).zip(parts.chunks_mut(share));
+            for (number, (lists, parts)) in shares.enumerate() {
+                let work = move || {
+                    for (place, (list, part)) in lists.iter_mut().zip(parts).enumerate() {
+                        let mut elements = mem::take(list);
+                        elements.sort_unstable();
+                        part.1 = merge(((number * share + place) as u64) << TAG_BITS, &mut elements);
+                        part.0 = Part::of_sorted(elements.len(), elements.iter().copied());
+                    }
+                };
+                scope.spawn(work);
+            }
+        });
+        let (parts, others) = parts.into_iter().unzip();
+        (SlotTable::of_parts(parts), others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::mix64;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Identities that crowd a few homes of a few parts, their ends among them.
+    fn identity(seed: u64) -> u64 {
+        let part = [0, 1, PARTS as u64 - 1][seed as usize % 3];
+        let home = [0, 1, 77 << 10, (1 << HOME_BITS) - 2, (1 << HOME_BITS) - 1][seed as usize / 3 % 5];
+        part << TAG_BITS | home << NEAR_BITS | seed / 15 % (1 << NEAR_BITS)
+    }
+
+    fn put(table: &mut SlotTable, element: (u64, u32)) {
+        let spot = table.find(element.0);
+        let ahead = table.same(spot, element.0).take_while(|same| same.row() < element.1).count();
+        table.insert(spot, ahead, Element::new(element.0, 0, element.1));
+    }
+
+    fn take(table: &mut SlotTable, element: (u64, u32)) {
+        let spot = table.find(element.0);
+        let ahead = table.same(spot, element.0).position(|same| same.row() == element.1).unwrap();
+        table.remove(spot, ahead);
+    }
+
+    /// Each element is at its home or behind it without a gap, and they ascend.
+    fn check(table: &SlotTable, expected: &BTreeSet<(u64, u32)>) {
+        let elements: Vec<_> = expected.iter().map(|&(identity, row)| Element::new(identity, 0, row)).collect();
+        assert_eq!(table.elements().collect::<Vec<_>>(), elements);
+        assert_eq!(table.len(), elements.len());
+        assert_eq!(table.homes, table.parts.iter().map(|part| part.homes).sum::<usize>());
+        for part in &table.parts {
+            for (place, element) in part.places.iter().enumerate().filter(|(_, element)| **element != Element::EMPTY) {
+                let home = element.home(part.homes);
+                assert!(home <= place && part.places[home..place].iter().all(|other| *other != Element::EMPTY));
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// A table has what a set has, after insertions and removals in any order, also when built at once.
+        #[test]
+        fn a_table_is_a_set(seeds in prop::collection::vec((0..4_000u64, any::<bool>(), 0..3u32), 0..1_500)) {
+            let (mut table, mut expected) = (SlotTable::default(), BTreeSet::new());
+            for (seed, removes, row) in seeds {
+                let element = (identity(seed), u32::MAX - row);
+                if removes == expected.contains(&element) {
+                    if removes { take(&mut table, element) } else { put(&mut table, element) }
+                    if removes { expected.remove(&element) } else { expected.insert(element) };
+                }
+            }
+            check(&table, &expected);
+            let mut filling = SlotFilling::new(expected.len() / 2);
+            expected.iter().rev().for_each(|&(identity, row)| filling.add(identity, 0, row));
+            let (mut built, _) = filling.finish(3, |_, _| ());
+            check(&built, &expected);
+            while let Some(element) = expected.pop_last() {
+                take(&mut built, element);
+            }
+            check(&built, &expected);
+        }
+    }
+
+    /// A full table has 9 to 11 bytes an element at every size, and one that was emptied gives its memory back.
+    #[test]
+    fn memory_follows_the_elements() {
+        let identity = |number: u64| mix64(number) >> (64 - IDENTITY_BITS);
+        let (mut table, empty, count) = (SlotTable::default(), SlotTable::default().bytes(), 1_500_000);
+        for number in 0..count {
+            put(&mut table, (identity(number), 7));
+            if number % 100_000 == 99_999 && number > 500_000 {
+                let bytes = (table.bytes() - empty) as f64 / (number + 1) as f64;
+                assert!((9.0..11.0).contains(&bytes), "{bytes} bytes an element of {number}");
+            }
+        }
+        let full = table.bytes();
+        for number in 0..count {
+            take(&mut table, (identity(number), 7));
+            if number == count / 2 {
+                assert!(table.bytes() < full * 9 / 10);
+            }
+        }
+        assert!(table.bytes() < empty + (full - empty) / 50 && table.is_empty());
+    }
+
+    /// Identities that all have one home make searches long, and nothing else.
+    #[test]
+    fn one_home_may_have_everything() {
+        let (mut table, mut expected) = (SlotTable::default(), BTreeSet::new());
+        for number in 0..3_000 {
+            let element = ((1 << IDENTITY_BITS) - 1 - u64::from(number % 64), number);
+            put(&mut table, element);
+            expected.insert(element);
+        }
+        check(&table, &expected);
+        let largest = Element::new(u64::MAX, u32::MAX, u32::MAX);
+        assert!(largest < Element::EMPTY && largest.count() == MAX_COUNT);
+    }
+
+    /// A reservation that no memory has room for is left out.
+    #[test]
+    fn a_filling_may_expect_anything() {
+        assert!(SlotFilling::new(usize::MAX).finish(0, |_, _| ()).0.is_empty());
+    }
+}
