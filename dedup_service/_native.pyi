@@ -1,13 +1,16 @@
 """The native core: the tables in which kept pages are found (the crate in `native`).
 
-Numbers come in any object with a buffer of the type that is named, such as an array of numpy; what is returned as bytes
+Numbers come in arrays of numpy, or anything else with a buffer of the type that is named; what is returned as bytes
 has native byte order. A value outside its range raises ConfigurationError, one that the table contradicts StateError.
 The interpreter lock is released while a batch is worked on. No class is thread-safe.
 """
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
-from typing_extensions import Buffer
+import numpy.typing as npt
+
+Buffer: TypeAlias = npt.NDArray[Any]
 
 CROWD: int
 """Rows of one hash that `HashRows.rows_many` returns at most."""
@@ -33,9 +36,6 @@ class HammingIndex:
 
     def remove(self, rows: Buffer, fingerprints: Buffer) -> None:
         """Remove rows, uint32[n], with their fingerprints, uint64[n]; StateError, and none is, if one is missing."""
-
-    def fill(self, rows: Buffer, fingerprints: Buffer) -> None:
-        """Fill an empty index: as `insert`, faster for many rows; it lays out each bucket once."""
 
     def probe(self, fingerprints: Buffer, radius: int, most_identical: int) -> NearRows:
         """Find rows near fingerprints: uint64[n]. most_identical: rows of one fingerprint at most, the first ones."""
@@ -119,6 +119,33 @@ class CellIndex:
 
     def statistics(self) -> tuple[int, int, int, int, int]:
         """Return rows in cells, cells, cells that turned rows away, bytes, and bytes of sieves among them."""
+
+class HammingFilling:
+    """Many rows for an empty index: each bucket is laid out once. `add` as `HammingIndex.insert`."""
+
+    def __init__(self) -> None: ...
+    def add(self, rows: Buffer, fingerprints: Buffer) -> None: ...
+    def finish(self) -> HammingIndex:
+        """Return the index; StateError if a row came twice."""
+
+class HashFilling:
+    """Many rows for an empty table, about so many as expected: each part is laid out once. `add` as of `HashRows`."""
+
+    def __init__(self, expected: int) -> None: ...
+    def add(self, hashes: Buffer, rows: Buffer) -> None: ...
+    def finish(self, threads: int) -> HashRows:
+        """Return the table, once. threads: how many work on it."""
+
+class CellFilling:
+    """Many rows for an empty index, about so many as expected: each part is laid out once.
+
+    `add` as `CellIndex.restore`.
+    """
+
+    def __init__(self, slots: int, levels: int, expected: int) -> None: ...
+    def add(self, rows: Buffer, ordinals: Buffer, sieves: Buffer, paths: bytes) -> None: ...
+    def finish(self, threads: int) -> CellIndex:
+        """Return the index, once. threads: how many work on it."""
 
 def block_bounds(radius: int) -> list[tuple[int, int]]:
     """Return of each of the four tables in how many bits its block and the next one may differ; -1: not asked."""

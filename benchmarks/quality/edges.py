@@ -10,7 +10,6 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.block_seed import count_within
 from dedup_service.core.kernels import kernel, popcount
 
 Integers = npt.NDArray[np.int64]
@@ -110,8 +109,6 @@ def _all_pairs(fingerprints: Words, radius: int, later: Integers, earlier: Integ
     found = 0
     for at in range(1, len(fingerprints)):
         fingerprint = fingerprints[at]
-        if count_within(fingerprints, 0, at, fingerprint, radius) == 0:
-            continue
         for before in range(at):
             if popcount(fingerprints[before] ^ fingerprint) <= radius:
                 if found < len(later):

@@ -7,14 +7,14 @@ what is found is confirmed by the row itself. Cells are kept up to date for any 
 Invariant: hash tables and block indexes are a function of the rows in them, the cells of the paths of theirs.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service._native import HashRows
+from dedup_service._native import CellFilling, HammingFilling, HashFilling, HashRows
 from dedup_service.core.decision.entry_rows import BODY_DECIDES, TEXT_HASH, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.evidence.packed import sketches_of
@@ -28,6 +28,8 @@ _CHUNK_ROWS = 4096
 """Rows whose sieves go together."""
 
 RowNumbers = npt.NDArray[np.uint32]
+Piece = tuple[RowNumbers, EntryRows]
+"""Numbers of rows, and their entries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +93,29 @@ class EntryTables:
                 for channel, index in new.items():
                     _insert(index, channel, numbers, entries.rows)
         self.indexes = {channel: (kept | new)[channel] for channel in radii}
+
+    @classmethod
+    def filled(cls, layout: IndexLayout, rule: MatchRule, pieces: Iterable[Piece], rows: int, threads: int) -> Self:
+        """Return tables of about so many live, settled rows in pieces, as `restore` of each fills them, but faster."""
+        tables = cls(layout)
+        tables.probe_for(rule)
+        cells = CellFilling(layout.slots, tables.cells.levels, rows)
+        hashes = {name: HashFilling(rows) for name in tables.hashes}
+        near = {channel: HammingFilling() for channel in tables.indexes}
+        for numbers, entries in pieces:
+            cells.add(numbers, entries.rows["ordinal"].astype(np.int64), *cell_columns(entries))
+            for name, column in tables.hashes.items():
+                mask, values = column.of(entries.rows)
+                hashes[name].add(values, numbers[mask])
+            for channel, filling in near.items():
+                mask = indexed_by(entries.rows["flags"], channel)
+                filling.add(numbers[mask], entries.rows[channel][mask].astype(np.uint64))
+        tables.cells = CellRows(slots=layout.slots, native=cells.finish(threads))
+        for name, column in tables.hashes.items():
+            tables.hashes[name] = replace(column, table=hashes[name].finish(threads))
+        for channel, filling in near.items():
+            tables.indexes[channel] = BlockIndex(tables.indexes[channel].radius, filling)
+        return tables
 
     def add(self, numbers: RowNumbers, entries: EntryRows) -> None:
         """Add live rows to all tables but the cells, which take theirs with the pages (`CellRows.follow`)."""

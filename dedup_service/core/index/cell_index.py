@@ -93,7 +93,7 @@ class CellAnswers:
 
 
 class CellRows:
-    """Rows by the keys of their entries. slots: 1 to 64. levels: keys of each part, 1 to 32.
+    """Rows by the keys of their entries. slots: 1 to 64. levels: keys of each part, 1 to 32. native: what is in it.
 
     The path of an entry, by which it can be removed or put back, has one byte a part for the level, and four for each
     key up to there.
@@ -101,8 +101,8 @@ class CellRows:
 
     __slots__ = ("_native", "levels", "slots")
 
-    def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
-        self._native = CellIndex(slots, levels)
+    def __init__(self, *, slots: int = 8, levels: int = LEVELS, native: CellIndex | None = None) -> None:
+        self._native = CellIndex(slots, levels) if native is None else native
         self.slots, self.levels = slots, levels
 
     def __len__(self) -> int:

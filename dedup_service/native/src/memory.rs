@@ -16,7 +16,7 @@ pub fn prefetch<T>(slice: &[T], place: usize) {
     let _ = (slice, place);
 }
 
-/// Return the finaliser of SplitMix64 of a value: a bijection that mixes 64 bits.
+/// Return the finaliser of `SplitMix64` of a value: a bijection that mixes 64 bits.
 ///
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 #[inline]

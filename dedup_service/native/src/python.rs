@@ -3,6 +3,8 @@
 //! Numbers come in any object with a buffer of that type, such as an array of numpy. What is returned as bytes has
 //! native byte order. The interpreter lock is released while a batch is worked on.
 
+#![allow(clippy::needless_pass_by_value)] // arguments are taken from Python by value
+
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -36,7 +38,7 @@ fn ordinals_of(py: Python<'_>, buffer: &PyBuffer<i64>) -> PyResult<Vec<u64>> {
 
 /// The sieves in a buffer of two words a row; a last word alone is left out.
 fn sieves_of(py: Python<'_>, buffer: &PyBuffer<u64>) -> PyResult<Vec<Sieve>> {
-    Ok(values(py, buffer)?.as_chunks().0.to_vec())
+    Ok(values(py, buffer)?.chunks_exact(2).map(|words| [words[0], words[1]]).collect())
 }
 
 fn bytes_of<T: bytemuck::NoUninit>(py: Python<'_>, values: &[T]) -> Py<PyBytes> {
@@ -83,22 +85,6 @@ impl HammingIndex {
     fn remove(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
         let (rows, fingerprints) = (values(py, &rows)?, values(py, &fingerprints)?);
         Ok(py.detach(|| self.index.remove_batch(&rows, &fingerprints))?)
-    }
-
-    /// Fill an empty index, in one pass for many rows.
-    fn fill(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
-        let (rows, fingerprints) = (values(py, &rows)?, values(py, &fingerprints)?);
-        if !self.index.is_empty() || rows.len() != fingerprints.len() {
-            let message = format!(
-                "an index of {} rows cannot be filled with {} rows and {} fingerprints",
-                self.index.len(),
-                rows.len(),
-                fingerprints.len()
-            );
-            return Err(TableError::State(message).into());
-        }
-        self.index = py.detach(|| hamming::HammingIndex::filled(rows.into_iter().zip(fingerprints)))?;
-        Ok(())
     }
 
     fn probe(
@@ -297,6 +283,95 @@ impl CellIndex {
     }
 }
 
+fn is_finished() -> PyErr {
+    TableError::State("the table was given away; fill another one".to_owned()).into()
+}
+
+/// Many rows for an empty `HammingIndex`.
+#[pyclass(module = "dedup_service._native")]
+#[derive(Default)]
+struct HammingFilling {
+    rows: Vec<(u32, u64)>,
+}
+
+#[pymethods]
+impl HammingFilling {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn add(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
+        let pairs = pairs(py, &fingerprints, &rows)?;
+        self.rows.extend(pairs.into_iter().map(|(fingerprint, row)| (row, fingerprint)));
+        Ok(())
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<HammingIndex> {
+        let rows = std::mem::take(&mut self.rows);
+        Ok(HammingIndex { index: py.detach(|| hamming::HammingIndex::filled(rows))? })
+    }
+}
+
+/// Many rows for an empty `HashRows`.
+#[pyclass(module = "dedup_service._native")]
+struct HashFilling {
+    filling: Option<hash_rows::HashFilling>,
+}
+
+#[pymethods]
+impl HashFilling {
+    #[new]
+    fn new(expected: usize) -> Self {
+        Self { filling: Some(hash_rows::HashFilling::new(expected)) }
+    }
+
+    fn add(&mut self, py: Python<'_>, hashes: PyBuffer<u64>, rows: PyBuffer<u32>) -> PyResult<()> {
+        let pairs = pairs(py, &hashes, &rows)?;
+        let filling = self.filling.as_mut().ok_or_else(is_finished)?;
+        py.detach(|| filling.add(pairs));
+        Ok(())
+    }
+
+    fn finish(&mut self, py: Python<'_>, threads: usize) -> PyResult<HashRows> {
+        let filling = self.filling.take().ok_or_else(is_finished)?;
+        Ok(HashRows { table: py.detach(|| filling.finish(threads)) })
+    }
+}
+
+/// Many rows for an empty `CellIndex`.
+#[pyclass(module = "dedup_service._native")]
+struct CellFilling {
+    filling: Option<cells::CellFilling>,
+    levels: usize,
+}
+
+#[pymethods]
+impl CellFilling {
+    #[new]
+    fn new(slots: usize, levels: usize, expected: usize) -> PyResult<Self> {
+        Ok(Self { filling: Some(cells::CellFilling::new(slots, levels, expected)?), levels })
+    }
+
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        rows: PyBuffer<u32>,
+        ordinals: PyBuffer<i64>,
+        sieves: PyBuffer<u64>,
+        paths: PyBackedBytes,
+    ) -> PyResult<()> {
+        let (rows, ordinals, sieves) = (values(py, &rows)?, ordinals_of(py, &ordinals)?, sieves_of(py, &sieves)?);
+        let filling = self.filling.as_mut().ok_or_else(is_finished)?;
+        Ok(py.detach(|| filling.add(&rows, &ordinals, &sieves, &paths))?)
+    }
+
+    fn finish(&mut self, py: Python<'_>, threads: usize) -> PyResult<CellIndex> {
+        let filling = self.filling.take().ok_or_else(is_finished)?;
+        Ok(CellIndex { index: py.detach(|| filling.finish(threads)), levels: self.levels })
+    }
+}
+
 /// In how many bits the block of each table and the next one may differ; -1 if the table is not asked.
 #[pyfunction]
 fn block_bounds(radius: usize) -> PyResult<Vec<(i64, i64)>> {
@@ -312,7 +387,10 @@ fn block_bounds(radius: usize) -> PyResult<Vec<(i64, i64)>> {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{CellAnswers, CellIndex, HammingIndex, HashRows, NearRows, RowsFound, block_bounds};
+    use super::{
+        CellAnswers, CellFilling, CellIndex, HammingFilling, HammingIndex, HashFilling, HashRows, NearRows, RowsFound,
+        block_bounds,
+    };
     #[pymodule_export]
     const CROWD: usize = crate::tables::hash_rows::CROWD;
 }

@@ -13,7 +13,7 @@ Other threads may iterate what `held` returned, after `close`, too: that raises 
 raised by the next `step` as well. Everything else is for the deciding thread.
 """
 
-import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,8 +35,6 @@ from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import StoreLabel, StoreSizes
 from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore
-
-_LOG = logging.getLogger(__name__)
 
 _PIECE_ROWS = 1 << 13
 """Rows that an export reads at a time: some 4 MB of evidence."""
@@ -85,10 +83,7 @@ class StoredEntries:
         """
         store = PageStore.open(folder, label, segment_rows=segment_rows)
         try:
-            tables = EntryTables(layout)
-            tables.probe_for(rule)
-            _build(tables, store, removed(store.extra()), report)
-            return cls(store, tables)
+            return cls(store, _built(store, rule, layout, removed(store.extra()), report))
         except BaseException:
             store.close()
             raise
@@ -271,14 +266,21 @@ class _HeldRows:
         return self.entries._size()  # noqa: SLF001
 
 
-def _build(tables: EntryTables, store: PageStore, removed: Sequence[RemovedEntry], report: Report) -> None:
-    """Fill empty tables with the live rows of a store, and the cells with removed entries that they still need."""
-    waiting = EntryRows.from_entries([gone.entry for gone in removed if gone.entry.settled])
-    tables.restore_cells(np.array([gone.entry.row for gone in removed if gone.entry.settled], np.uint32), waiting)
-    done = 0
-    for numbers in store.live_numbers():
-        for start in range(0, len(numbers), _BUILT_ROWS):
-            some = numbers[start : start + _BUILT_ROWS]
-            done += len(some)
-            report("building tables", done, len(store))
-            tables.restore(some, store.entries(some))
+def _built(
+    store: PageStore, rule: MatchRule, layout: IndexLayout, removed: Sequence[RemovedEntry], report: Report
+) -> EntryTables:
+    """Return the tables of the live rows of a store; the cells have removed entries, too, as long as they need them."""
+
+    def pieces() -> Iterator[tuple[npt.NDArray[np.uint32], EntryRows]]:
+        done = 0
+        for numbers in store.live_numbers():
+            for start in range(0, len(numbers), _BUILT_ROWS):
+                some = numbers[start : start + _BUILT_ROWS]
+                done += len(some)
+                report("building tables", done, len(store))
+                yield some, store.entries(some)
+
+    tables = EntryTables.filled(layout, rule, pieces(), len(store), len(os.sched_getaffinity(0)))
+    gone = [one.entry for one in removed if one.entry.settled]
+    tables.restore_cells(np.array([entry.row for entry in gone], np.uint32), EntryRows.from_entries(gone))
+    return tables

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::slots::{Element, IDENTITY_BITS, NO_ROW, SlotFilling, SlotTable};
+use super::slots::{Element, IDENTITY_BITS, NO_ROW, SlotFilling, SlotTable, TO_FIND};
 use crate::error::{Result, TableError};
 use crate::memory::mix64;
 
@@ -77,7 +77,7 @@ impl HashRows {
 
     /// Fetch the place of a hash, which is needed soon.
     pub fn prefetch(&self, hash: u64) {
-        self.table.prefetch(identity_of(hash));
+        self.table.prefetch(identity_of(hash), TO_FIND);
     }
 
     /// Add a row to a hash; false, and nothing changed, if the hash has it.

@@ -4,6 +4,6 @@ pub mod blocks;
 pub mod cells;
 pub mod hamming;
 pub mod hash_rows;
+mod level;
 pub mod row_column;
-pub mod sieve_column;
-pub mod slots;
+mod slots;

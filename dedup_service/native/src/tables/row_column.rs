@@ -1,5 +1,7 @@
 //! One value for each row, in chunks that are never moved and that go when their last row goes.
 
+use std::ops::Range;
+
 use crate::memory::prefetch;
 
 const CHUNK: usize = 4096;
@@ -80,6 +82,24 @@ impl<T: Copy + Default> RowColumn<T> {
         rows.len += 1;
         self.len += 1;
         true
+    }
+
+    /// Give a row a value, in place of the one that it has.
+    pub fn set(&mut self, row: u32, value: T) {
+        if !self.insert(row, value) {
+            let (chunk, place) = place_of(row);
+            if let Some(Some(rows)) = self.chunks.get_mut(chunk) {
+                rows.0.values[place] = value;
+            }
+        }
+    }
+
+    /// Take the values of rows, as far as these fill chunks of 4,096.
+    pub fn release(&mut self, rows: Range<u32>) {
+        let chunks = (rows.start as usize).div_ceil(CHUNK)..rows.end as usize / CHUNK;
+        for chunk in self.chunks.iter_mut().take(chunks.end).skip(chunks.start) {
+            self.len -= chunk.take().map_or(0, |rows| rows.0.len as usize);
+        }
     }
 
     /// Take the value of a row, if it has one.

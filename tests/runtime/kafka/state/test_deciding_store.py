@@ -33,8 +33,11 @@ def restored(local: LocalState, records: Sequence[LogRecord]) -> RestoredReplica
     return found
 
 
-def damage_evidence(folder: Path) -> None:
-    """Alter the first byte of the evidence."""
+def damage_evidence(folder: Path, pages: DecidingStore) -> None:
+    """Alter the first byte of the evidence, as if opening had not read it: each block is verified once."""
+    assert pages._entries is not None
+    for segment in pages._entries.pages._segments.values():
+        segment.files["evidence"].verified[:] = 0
     (path,) = (folder / PAGES_FOLDER).glob("*.evidence")
     with path.open("r+b") as file:
         content = file.read(1)
@@ -67,7 +70,7 @@ def test_damage_found_while_deciding_builds_the_folder_again(
     log = [*PAGES, page(40, "copy", 0)]
     with LocalState.open(tmp_path) as local:
         state = restored(local, PAGES)
-        damage_evidence(tmp_path)
+        damage_evidence(tmp_path, local.pages)
         with pytest.raises(StoreDamagedError, match=r"\.evidence.*built again from the log"), local.pages.in_use():
             apply(state.replica, log[-1])
     assert not (tmp_path / PAGES_FOLDER / MANIFEST).exists()
@@ -82,7 +85,7 @@ def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> Non
     run(tmp_path, ListLog(PAGES), keep=True)
     with LocalState.open(tmp_path) as local:
         held = restored(local, PAGES).replica.held()
-        damage_evidence(tmp_path)
+        damage_evidence(tmp_path, local.pages)
         with pytest.raises(StoreDamagedError, match=r"\.evidence"):
             list(held)
         with pytest.raises(StoreDamagedError, match=r"\.evidence"):
