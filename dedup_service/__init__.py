@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dedup_service.core.errors import ConfigurationError, RecordError, StateError, TwinsieveError
+    from dedup_service.core.errors import ConfigurationError, InternalError, RecordError, StateError, TwinsieveError
     from dedup_service.core.evidence.similarity import Combined
     from dedup_service.core.extraction import Extraction, extract, to_page
     from dedup_service.core.index.block_index import IndexStatistics
@@ -66,6 +66,7 @@ __all__ = [
     "Guards",
     "IndexEvent",
     "IndexStatistics",
+    "InternalError",
     "Keep",
     "MatchRow",
     "MatchRule",
@@ -96,7 +97,7 @@ __all__ = [
 ]
 
 _NAMES_OF_MODULES = {
-    "dedup_service.core.errors": ("ConfigurationError", "RecordError", "StateError", "TwinsieveError"),
+    "dedup_service.core.errors": ("ConfigurationError", "InternalError", "RecordError", "StateError", "TwinsieveError"),
     "dedup_service.core.evidence.similarity": ("Combined",),
     "dedup_service.core.extraction": ("Extraction", "extract", "to_page"),
     "dedup_service.core.index.cell_index": ("CellStatistics",),

@@ -1,7 +1,8 @@
 """The native core: the tables in which kept pages are found (the crate in `native`).
 
 Numbers come in arrays of numpy, or anything else with a buffer of the type that is named; what is returned as bytes
-has native byte order. A value outside its range raises ConfigurationError, one that the table contradicts StateError.
+has native byte order. A value outside its range raises ConfigurationError, one that the table contradicts StateError, a
+fault of this module InternalError: the table is of no use then.
 The interpreter lock is released while a batch is worked on. No class is thread-safe.
 """
 
@@ -149,3 +150,6 @@ class CellFilling:
 
 def block_bounds(radius: int) -> list[tuple[int, int]]:
     """Return of each of the four tables in how many bits its block and the next one may differ; -1: not asked."""
+
+def panic_on_purpose(message: str) -> None:
+    """Raise InternalError as a fault of this module would, for tests."""

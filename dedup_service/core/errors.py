@@ -40,3 +40,10 @@ class StateError(TwinsieveError):
 
     What to do: inspect the state that the message names before trying again.
     """
+
+
+class InternalError(TwinsieveError):
+    """A fault of twinsieve in its native core. What is on the disk is as the last commit left it.
+
+    What to do: report it, and start again; the state continues from its last commit.
+    """

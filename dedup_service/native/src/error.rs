@@ -11,6 +11,9 @@ pub enum TableError {
     /// The table and what the caller says of it differ.
     #[error("{0}")]
     State(String),
+    /// A fault of ours: a panic. What it was working on may be changed in part.
+    #[error("{0}")]
+    Internal(String),
 }
 
 /// What a table returns that may refuse.

@@ -5,12 +5,14 @@
 
 #![allow(clippy::needless_pass_by_value)] // arguments are taken from Python by value
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::error::TableError;
+use crate::error::{Result, TableError};
 use crate::tables::cells::{self, CellStatistics, Change, Probe, Sieve};
 use crate::tables::{blocks, hamming, hash_rows};
 
@@ -19,6 +21,7 @@ impl From<TableError> for PyErr {
         let (name, message) = match error {
             TableError::Configuration(message) => ("ConfigurationError", message),
             TableError::State(message) => ("StateError", message),
+            TableError::Internal(message) => ("InternalError", message),
         };
         Python::attach(|py| {
             let raised =
@@ -26,6 +29,16 @@ impl From<TableError> for PyErr {
             raised.map_or_else(|error| error, PyErr::from_value)
         })
     }
+}
+
+/// Work with the interpreter lock released; a panic becomes an error.
+fn work<T: Send>(py: Python<'_>, task: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    let done = py.detach(|| catch_unwind(AssertUnwindSafe(task)));
+    Ok(done.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let what = text.unwrap_or("a panic without a message");
+        Err(TableError::Internal(format!("a fault of twinsieve: {what}; report it, with the lines before this one")))
+    })?)
 }
 
 fn values<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> {
@@ -79,12 +92,12 @@ impl HammingIndex {
 
     fn insert(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
         let (rows, fingerprints) = (values(py, &rows)?, values(py, &fingerprints)?);
-        Ok(py.detach(|| self.index.insert_batch(&rows, &fingerprints))?)
+        work(py, || self.index.insert_batch(&rows, &fingerprints))
     }
 
     fn remove(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
         let (rows, fingerprints) = (values(py, &rows)?, values(py, &fingerprints)?);
-        Ok(py.detach(|| self.index.remove_batch(&rows, &fingerprints))?)
+        work(py, || self.index.remove_batch(&rows, &fingerprints))
     }
 
     fn probe(
@@ -96,7 +109,7 @@ impl HammingIndex {
     ) -> PyResult<NearRows> {
         let queries = values(py, &fingerprints)?;
         let mut found = hamming::Found::default();
-        py.detach(|| self.index.probe_batch(&queries, radius, most_identical, &mut found))?;
+        work(py, || self.index.probe_batch(&queries, radius, most_identical, &mut found))?;
         let ends = found.ends();
         let rows: Vec<u32> = found.all().iter().map(|near| near.row).collect();
         let distances: Vec<u8> = found.all().iter().map(|near| near.distance).collect();
@@ -161,19 +174,21 @@ impl HashRows {
 
     fn rows_many(&self, py: Python<'_>, hashes: PyBuffer<u64>) -> PyResult<RowsFound> {
         let hashes = values(py, &hashes)?;
-        let (ends, rows) = py.detach(|| self.table.rows_many(&hashes));
+        let (ends, rows) = work(py, || Ok(self.table.rows_many(&hashes)))?;
         Ok(RowsFound { offsets: offsets_of(py, &ends), rows: bytes_of(py, &rows) })
     }
 
     fn add(&mut self, py: Python<'_>, hashes: PyBuffer<u64>, rows: PyBuffer<u32>) -> PyResult<()> {
         let pairs = pairs(py, &hashes, &rows)?;
-        py.detach(|| self.table.add_many(&pairs));
-        Ok(())
+        work(py, || {
+            self.table.add_many(&pairs);
+            Ok(())
+        })
     }
 
     fn remove(&mut self, py: Python<'_>, hashes: PyBuffer<u64>, rows: PyBuffer<u32>) -> PyResult<()> {
         let pairs = pairs(py, &hashes, &rows)?;
-        Ok(py.detach(|| self.table.remove_many(&pairs))?)
+        work(py, || self.table.remove_many(&pairs))
     }
 }
 
@@ -229,7 +244,7 @@ impl CellIndex {
         paths: PyBackedBytes,
     ) -> PyResult<()> {
         let (rows, ordinals, sieves) = (values(py, &rows)?, ordinals_of(py, &ordinals)?, sieves_of(py, &sieves)?);
-        Ok(py.detach(|| self.index.restore(&rows, &ordinals, &sieves, &paths))?)
+        work(py, || self.index.restore(&rows, &ordinals, &sieves, &paths))
     }
 
     /// Apply changes, and probe pages between them: page i after the first due[i] changes.
@@ -254,7 +269,7 @@ impl CellIndex {
         let due: Vec<usize> = values(py, &due)?.into_iter().map(|due| due.max(0) as usize).collect();
         let (page_keys, page_sieves) = (values(py, &page_keys)?, sieves_of(py, &page_sieves)?);
         let levels = self.levels;
-        let (found, paths) = py.detach(|| {
+        let (found, paths) = work(py, || {
             let pages = probes(&page_keys, &page_sieves, levels);
             let inserted = probes(&keys, &sieves, levels);
             let columns = rows.iter().zip(&ordinals).zip(&removes).zip(&inserted).zip(&paths);
@@ -309,7 +324,7 @@ impl HammingFilling {
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<HammingIndex> {
         let rows = std::mem::take(&mut self.rows);
-        Ok(HammingIndex { index: py.detach(|| hamming::HammingIndex::filled(rows))? })
+        Ok(HammingIndex { index: work(py, || hamming::HammingIndex::filled(rows))? })
     }
 }
 
@@ -329,13 +344,15 @@ impl HashFilling {
     fn add(&mut self, py: Python<'_>, hashes: PyBuffer<u64>, rows: PyBuffer<u32>) -> PyResult<()> {
         let pairs = pairs(py, &hashes, &rows)?;
         let filling = self.filling.as_mut().ok_or_else(is_finished)?;
-        py.detach(|| filling.add(pairs));
-        Ok(())
+        work(py, || {
+            filling.add(pairs);
+            Ok(())
+        })
     }
 
     fn finish(&mut self, py: Python<'_>, threads: usize) -> PyResult<HashRows> {
         let filling = self.filling.take().ok_or_else(is_finished)?;
-        Ok(HashRows { table: py.detach(|| filling.finish(threads)) })
+        Ok(HashRows { table: work(py, || Ok(filling.finish(threads)))? })
     }
 }
 
@@ -363,12 +380,12 @@ impl CellFilling {
     ) -> PyResult<()> {
         let (rows, ordinals, sieves) = (values(py, &rows)?, ordinals_of(py, &ordinals)?, sieves_of(py, &sieves)?);
         let filling = self.filling.as_mut().ok_or_else(is_finished)?;
-        Ok(py.detach(|| filling.add(&rows, &ordinals, &sieves, &paths))?)
+        work(py, || filling.add(&rows, &ordinals, &sieves, &paths))
     }
 
     fn finish(&mut self, py: Python<'_>, threads: usize) -> PyResult<CellIndex> {
         let filling = self.filling.take().ok_or_else(is_finished)?;
-        Ok(CellIndex { index: py.detach(|| filling.finish(threads)), levels: self.levels })
+        Ok(CellIndex { index: work(py, || Ok(filling.finish(threads)))?, levels: self.levels })
     }
 }
 
@@ -383,13 +400,19 @@ fn block_bounds(radius: usize) -> PyResult<Vec<(i64, i64)>> {
     Ok(bounds.iter().map(|&(block, lane)| (block.map_or(-1, i64::from), i64::from(lane))).collect())
 }
 
+/// Panic as a fault of this module would, for tests.
+#[pyfunction]
+fn panic_on_purpose(py: Python<'_>, message: String) -> PyResult<()> {
+    work(py, move || std::panic::panic_any(message))
+}
+
 /// The tables of twinsieve.
 #[pymodule]
 mod _native {
     #[pymodule_export]
     use super::{
         CellAnswers, CellFilling, CellIndex, HammingFilling, HammingIndex, HashFilling, HashRows, NearRows, RowsFound,
-        block_bounds,
+        block_bounds, panic_on_purpose,
     };
     #[pymodule_export]
     const CROWD: usize = crate::tables::hash_rows::CROWD;
