@@ -152,7 +152,8 @@ define install
 	@command -v cargo >/dev/null || { \
 	  echo "cargo was not found: fetching Rust into a cache folder, about 0.7 GB. To use your own, install it first (rustup)."; \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r deploy/rust.lock; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --no-build-isolation -e .
 endef
 
 clean:
