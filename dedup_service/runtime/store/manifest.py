@@ -119,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest:
                 "read the same input again with `filter`"
             )
         return msgspec.json.decode(content, type=Manifest)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise StoreDamagedError(f"{path} cannot be read: {error}") from error
 
 

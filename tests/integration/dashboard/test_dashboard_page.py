@@ -57,7 +57,7 @@ def test_a_duplicate_is_explained_and_corrected(demo: Demo, watch: Callable[...,
     expect(page.locator("[data-figure=verdict]")).to_have_text("duplicate")
     expect(page.locator("#url")).to_have_value(address)
     expect(page.locator("#passages .passage")).not_to_have_count(0)
-    expect(page.locator("#bits tbody tr")).to_have_count(4)
+    expect(page.locator("#bits tbody tr")).to_have_count(8)
     expect(page.locator("#rule")).to_contain_text("The rule calls the pair duplicates: ")
     expect(page.locator("#rule details[open]", has_text=re.compile(": (?:decides|holds)"))).to_have_count(1)
     expect(page.locator("#features tbody tr")).not_to_have_count(0)

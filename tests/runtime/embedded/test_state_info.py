@@ -58,7 +58,7 @@ def test_sizes_are_those_of_the_last_commit(tmp_path: Path) -> None:
     used = sum(path.stat().st_size for path in [tmp_path / JOURNAL_FILE, *(tmp_path / PAGES_FOLDER).iterdir()])
     info = state_info(tmp_path)
     assert sum(info.disk.values()) == used
-    assert {"journal", "rows", "evidence", "columns", "live_rows"} <= set(info.disk)
+    assert {"journal", "rows", "evidence", "live_rows"} <= set(info.disk)
 
 
 def test_info_of_a_folder_without_a_state_says_so(tmp_path: Path) -> None:

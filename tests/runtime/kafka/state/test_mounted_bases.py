@@ -275,7 +275,7 @@ def test_a_long_start_tells_of_its_progress(tmp_path: Path) -> None:
     assert list(dict.fromkeys(told)) == [
         f"downloading MB of file://{one}",
         "entering pages of base two",
-        "loading tables",
+        "building tables",
     ]
 
 
