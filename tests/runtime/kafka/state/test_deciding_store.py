@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, sequence_at
@@ -98,8 +99,7 @@ def test_readers_and_the_deciding_thread_do_not_disturb_each_other(tmp_path: Pat
     reads = [0, 0]
     enough = threading.Event()
 
-    def read(number: int, replica: Replica) -> None:
-        held = replica.held()
+    def read(number: int, held: HeldEntries) -> None:
         try:
             while True:
                 sequences = held.rows().rows["sequence"].tolist()
@@ -114,7 +114,7 @@ def test_readers_and_the_deciding_thread_do_not_disturb_each_other(tmp_path: Pat
 
     with LocalState.open(tmp_path, snapshot_every=10) as local:
         state = restored(local, PAGES)
-        threads = [threading.Thread(target=read, args=(number, state.replica)) for number in range(2)]
+        threads = [threading.Thread(target=read, args=(number, state.replica.held())) for number in range(2)]
         for thread in threads:
             thread.start()
         number = 40
