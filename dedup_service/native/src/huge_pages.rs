@@ -9,6 +9,9 @@
 #![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
@@ -132,6 +135,89 @@ impl HugePool {
     /// Bytes that the pool took from the system.
     pub fn bytes(&self) -> usize {
         self.pages * PAGE
+    }
+}
+
+/// A pool that blocks share: each goes back to it when it is dropped.
+#[derive(Clone, Default)]
+pub struct SharedPool(Arc<Mutex<HugePool>>);
+
+impl SharedPool {
+    /// Take a block of so many copies of a value, aligned to cache lines.
+    pub fn block<T: Copy>(&self, len: usize, value: T) -> Block<T> {
+        if len == 0 {
+            return Block::default();
+        }
+        let lines = (len * size_of::<T>()).div_ceil(LINE) as u32;
+        let (place, start) = {
+            let mut pool = self.locked();
+            let place = pool.take(lines);
+            let segment = NonNull::new(pool.segments[place.segment as usize].as_mut_ptr().cast::<u8>());
+            // SAFETY: the place has `lines` cache lines within its segment, whose memory never moves.
+            (place, segment.map(|segment| unsafe { segment.add(place.line as usize * LINE) }.cast::<T>()))
+        };
+        let start = start.unwrap_or(NonNull::dangling());
+        for at in 0..len {
+            // SAFETY: the place is at least `len` values long, and nobody else has it.
+            unsafe { start.add(at).write(value) };
+        }
+        Block { pool: Some(self.clone()), place, lines, start, len }
+    }
+
+    /// Bytes that the pool took from the system.
+    pub fn bytes(&self) -> usize {
+        self.locked().bytes()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HugePool> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Values in a piece of a pool.
+pub struct Block<T> {
+    /// None of an empty block.
+    pool: Option<SharedPool>,
+    place: Place,
+    lines: u32,
+    start: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: a block is the only owner of its values, as a vector is; its pool is behind a lock.
+unsafe impl<T: Send> Send for Block<T> {}
+// SAFETY: as above; a shared block gives shared values alone.
+unsafe impl<T: Sync> Sync for Block<T> {}
+
+impl<T> Default for Block<T> {
+    fn default() -> Self {
+        Self { pool: None, place: Place::default(), lines: 0, start: NonNull::dangling(), len: 0 }
+    }
+}
+
+impl<T> Deref for Block<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` values were written from `start` on, and the place is ours until this block is dropped.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Block<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`; the block is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for Block<T> {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.locked().give_back(self.place, self.lines);
+        }
     }
 }
 
