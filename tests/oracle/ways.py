@@ -152,6 +152,8 @@ class _Embedded:
         self._state: State | None = None
         self._policy: Policy | None = None
         self._pages: list[tuple[Source, PreparedPage]] = []
+        self._urls: dict[Source, str] = {}
+        self._taken_down: set[str] = set()
         self._minute, self._opened = 0, 0
 
     def read(self, record: LogRecord) -> None:
@@ -159,7 +161,9 @@ class _Embedded:
         if not embedded_takes(record):
             return
         if isinstance(record, PageRecord):
-            self._pages.append((record.source, record.prepared))
+            url = self._urls.setdefault(record.source, record.prepared.page.url)
+            if record.source not in self.said or url not in self._taken_down:  # else a state decides it again
+                self._pages.append((record.source, record.prepared))
             return
         self._decide()
         match record:
@@ -170,6 +174,7 @@ class _Embedded:
             case CorrectionRecord() if self._state is not None:
                 self._state.correct(record)
             case RetractionRecord() if self._state is not None:
+                self._taken_down.add(record.url)
                 with suppress(StateError):  # it is not kept
                     self._state.retract(record.url, erase=False)
 
