@@ -31,6 +31,7 @@ from benchmarks.store import BATCH, StoreOptions, Subject, anonymous_bytes, warm
 from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.store.manifest import read_manifest
 from dedup_service.runtime.store.store_files import named_paths
 
@@ -100,6 +101,7 @@ def measure_read(folder: Path) -> None:
 
 def measure_restore(folder: Path, stream: StreamPages, options: StoreOptions, more: int) -> None:
     """Print the times of a restore, of more pages and of a commit."""
+    keep_little_freed_memory()
     warm_up(options, folder.with_name(folder.name + "-warm"))
     drop_cache(folder)
     before, began, processor = anonymous_bytes(), time.perf_counter(), time.process_time()
@@ -107,6 +109,7 @@ def measure_restore(folder: Path, stream: StreamPages, options: StoreOptions, mo
     opened, used = time.perf_counter() - began, time.process_time() - processor
     state.decide(1)
     first = time.perf_counter() - began
+    return_freed_memory()
     restored, kept = anonymous_bytes(), len(state.subject.decider)
     print(
         f"restore: {kept:,} kept pages in {opened:.1f} s ({used:.1f} of processor), first verdict after {first:.1f} s; "

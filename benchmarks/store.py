@@ -50,6 +50,7 @@ from dedup_service.core.decision.page_runs import PageRun, RunRequest
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.store.decider_state import decode_state, encode_state
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.stored_entries import StoredEntries
@@ -268,6 +269,7 @@ class Subject:
 
 def run(kept: int, options: StoreOptions) -> StoreFigures:
     """Decide pages until `kept` of them were kept, and return the figures."""
+    keep_little_freed_memory()  # as every process that has tables
     stream = StreamPages(kept * COPIES // (COPIES - 1))
     decided = stream.pages if options.decided is None else min(options.decided, stream.pages)
     begin = (stream.pages - decided) // COPIES * COPIES
@@ -281,6 +283,7 @@ def run(kept: int, options: StoreOptions) -> StoreFigures:
             read_files(of_store)
         figures = decide_all(subject, stream, begin)
         gc.collect()
+        return_freed_memory()
         figures.anonymous_bytes = anonymous_bytes() - before
         figures.memory, figures.disk = subject.memory(), subject.disk()
         figures.memory["other"] = figures.anonymous_bytes - sum(figures.memory.values())

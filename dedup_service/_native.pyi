@@ -140,11 +140,13 @@ class HashFilling:
 class CellFilling:
     """Many rows for an empty index, about so many as expected: each part is laid out once.
 
-    `add` as `CellIndex.restore`.
+    `add` as `CellIndex.restore`; path i is data[starts[i]:ends[i]], int64[n] each.
     """
 
     def __init__(self, slots: int, levels: int, expected: int) -> None: ...
-    def add(self, rows: Buffer, ordinals: Buffer, sieves: Buffer, paths: bytes) -> None: ...
+    def add(
+        self, rows: Buffer, ordinals: Buffer, sieves: Buffer, data: bytes, starts: Buffer, ends: Buffer
+    ) -> None: ...
     def finish(self, threads: int) -> CellIndex:
         """Return the index, once. threads: how many work on it."""
 

@@ -28,6 +28,7 @@ _CHUNK_ROWS = 4096
 """Rows whose sieves go together."""
 
 RowNumbers = npt.NDArray[np.uint32]
+Integers = npt.NDArray[np.int64]
 Piece = tuple[RowNumbers, EntryRows]
 """Numbers of rows, and their entries."""
 
@@ -103,7 +104,8 @@ class EntryTables:
         hashes = {name: HashFilling(rows) for name in tables.hashes}
         near = {channel: HammingFilling() for channel in tables.indexes}
         for numbers, entries in pieces:
-            cells.add(numbers, entries.rows["ordinal"].astype(np.int64), *cell_columns(entries))
+            sieves, starts, ends = cell_spans(entries)
+            cells.add(numbers, entries.rows["ordinal"].astype(np.int64), sieves, entries.evidence, starts, ends)
             for name, column in tables.hashes.items():
                 mask, values = column.of(entries.rows)
                 hashes[name].add(values, numbers[mask])
@@ -156,16 +158,18 @@ class EntryTables:
     def restore_cells(self, numbers: RowNumbers, entries: EntryRows) -> None:
         """Put settled rows back into the cells alone."""
         if len(numbers):
-            self.cells.restore(numbers, entries.rows["ordinal"].astype(np.int64), *cell_columns(entries))
+            sieves, starts, ends = cell_spans(entries)
+            spans = zip(starts.tolist(), ends.tolist(), strict=True)
+            paths = b"".join([entries.evidence[start:end] for start, end in spans])
+            self.cells.restore(numbers, entries.rows["ordinal"].astype(np.int64), sieves, paths)
 
 
-def cell_columns(entries: EntryRows) -> tuple[npt.NDArray[np.uint64], bytes]:
-    """Return what the cells have of settled entries: the sieves, uint64[n, 2], and the paths end to end."""
+def cell_spans(entries: EntryRows) -> tuple[npt.NDArray[np.uint64], Integers, Integers]:
+    """Return what the cells have of settled entries: the sieves, uint64[n, 2], and where paths begin and end."""
     rows, starts = entries.rows, entries.evidence_starts
     own = rows["evidence_bytes"].astype(np.int64) - rows["keys_bytes"]
     sieves = sketches_of(np.frombuffer(entries.evidence, np.uint8), starts, own, SIEVE_BYTES).view(np.uint64)
-    pairs = zip((starts + own).tolist(), (starts + rows["evidence_bytes"]).tolist(), strict=True)
-    return sieves, b"".join([entries.evidence[start:end] for start, end in pairs])
+    return sieves, starts + own, starts + rows["evidence_bytes"]
 
 
 def _insert(index: BlockIndex, channel: str, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:

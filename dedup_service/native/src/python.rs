@@ -376,11 +376,21 @@ impl CellFilling {
         rows: PyBuffer<u32>,
         ordinals: PyBuffer<i64>,
         sieves: PyBuffer<u64>,
-        paths: PyBackedBytes,
+        data: PyBackedBytes,
+        starts: PyBuffer<i64>,
+        ends: PyBuffer<i64>,
     ) -> PyResult<()> {
         let (rows, ordinals, sieves) = (values(py, &rows)?, ordinals_of(py, &ordinals)?, sieves_of(py, &sieves)?);
+        let (starts, ends) = (values(py, &starts)?, values(py, &ends)?);
         let filling = self.filling.as_mut().ok_or_else(is_finished)?;
-        work(py, || filling.add(&rows, &ordinals, &sieves, &paths))
+        work(py, || {
+            let mut paths = Vec::with_capacity(64 * rows.len());
+            for (&start, &end) in starts.iter().zip(&ends) {
+                let path = data.get(start.max(0) as usize..end.max(0) as usize);
+                paths.extend_from_slice(path.ok_or_else(|| TableError::State(format!("no path at {start} to {end}")))?);
+            }
+            filling.add(&rows, &ordinals, &sieves, &paths)
+        })
     }
 
     fn finish(&mut self, py: Python<'_>, threads: usize) -> PyResult<CellIndex> {

@@ -16,6 +16,7 @@ raised by the next `step` as well. Everything else is for the deciding thread.
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -271,14 +272,23 @@ def _built(
 ) -> EntryTables:
     """Return the tables of the live rows of a store; the cells have removed entries, too, as long as they need them."""
 
+    def numbers() -> Iterator[npt.NDArray[np.uint32]]:
+        for of_segment in store.live_numbers():
+            for start in range(0, len(of_segment), _BUILT_ROWS):
+                yield of_segment[start : start + _BUILT_ROWS]
+
     def pieces() -> Iterator[tuple[npt.NDArray[np.uint32], EntryRows]]:
-        done = 0
-        for numbers in store.live_numbers():
-            for start in range(0, len(numbers), _BUILT_ROWS):
-                some = numbers[start : start + _BUILT_ROWS]
-                done += len(some)
+        done, coming = 0, numbers()
+        with ThreadPoolExecutor(1, "rows") as reader:  # reads the next rows while these enter the tables
+            some = next(coming, None)
+            entries = None if some is None else reader.submit(store.entries, some)
+            while some is not None and entries is not None:
+                piece = some, entries.result()
+                some = next(coming, None)
+                entries = None if some is None else reader.submit(store.entries, some)
+                done += len(piece[0])
                 report("building tables", done, len(store))
-                yield some, store.entries(some)
+                yield piece
 
     tables = EntryTables.filled(layout, rule, pieces(), len(store), len(os.sched_getaffinity(0)))
     gone = [one.entry for one in removed if one.entry.settled]
