@@ -370,6 +370,7 @@ impl CellFilling {
         Ok(Self { filling: Some(cells::CellFilling::new(slots, levels, expected)?), levels })
     }
 
+    #[allow(clippy::too_many_arguments)] // columns, as of `follow`
     fn add(
         &mut self,
         py: Python<'_>,
