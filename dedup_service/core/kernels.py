@@ -14,8 +14,7 @@ their steps and the constants of these inside. numba compares the file of a kern
 use when a step, a kernel or a constant that it reaches was another one, in whatever file. Otherwise a checkout that is
 updated would go on with steps that read memory as the code before wrote it.
 
-`popcount` and `prefetch` are instructions that no operator of Python stands for. `load8` … `store64` read and
-write memory by address, for tables whose memory is in many pieces (`core.index.memory_pages`).
+`popcount` and `prefetch` are instructions that no operator of Python stands for.
 """
 
 import hashlib
@@ -201,49 +200,6 @@ def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     return types.void(array, types.int64), emit
 
 
-def _prefetch_address(_typing: Any, _address: Any) -> Any:
-    """Declare the type `prefetch_address(int64)` and emit its code: for reading, into all levels of cache."""
-
-    def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
-        instruction = builder.module.declare_intrinsic("llvm.prefetch.p0", (), kind)
-        address = builder.inttoptr(arguments[0], cgutils.voidptr_t)
-        builder.call(instruction, [address, number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
-
-
-def _load(bits: int, returned: Any) -> Callable[..., Any]:
-    def declare(_typing: Any, _address: Any) -> Any:
-        """Declare the type `load(int64) -> returned` and emit its code."""
-
-        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-            word = builder.load(pointer)
-            return word if bits == returned.bitwidth else builder.zext(word, ir.IntType(returned.bitwidth))
-
-        return returned(types.int64), emit
-
-    return declare
-
-
-def _store(bits: int, taken: Any) -> Callable[..., Any]:
-    def declare(_typing: Any, _address: Any, _value: Any) -> Any:
-        """Declare the type `store(int64, taken)` and emit its code."""
-
-        def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-            value = arguments[1]
-            builder.store(value if bits == taken.bitwidth else builder.trunc(value, ir.IntType(bits)), pointer)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, taken), emit
-
-    return declare
-
-
 popcount = cast("Callable[[Any], int]", intrinsic(_ctpop))
 """Return how many bits of a uint64 are set. Callable from kernels only.
 
@@ -257,30 +213,3 @@ prefetch = cast("Callable[[npt.NDArray[Any], int], None]", intrinsic(_prefetch))
 Asks memory for entries before they are needed, so that the buckets of one probe arrive together instead of
 one after the other.
 """
-
-prefetch_address = cast("Callable[[int], None]", intrinsic(_prefetch_address))
-"""Fetch the cache line of an address; it need not be valid. Callable from kernels only."""
-
-load8 = cast("Callable[[int], int]", intrinsic(_load(8, types.int64)))
-"""Return the byte at an address, 0 to 255. Callable from kernels only; nothing is checked."""
-
-store8 = cast("Callable[[int, int], None]", intrinsic(_store(8, types.int64)))
-"""Write the lower 8 bits of a value to an address. Callable from kernels only; nothing is checked."""
-
-load16 = cast("Callable[[int], int]", intrinsic(_load(16, types.int64)))
-"""Return the 16-bit word at an even address, 0 to 65,535. Callable from kernels only; nothing is checked."""
-
-store16 = cast("Callable[[int, int], None]", intrinsic(_store(16, types.int64)))
-"""Write the lower 16 bits of a value to an even address. Callable from kernels only; nothing is checked."""
-
-load32 = cast("Callable[[int], int]", intrinsic(_load(32, types.int64)))
-"""Return the 32-bit word at an address, a multiple of 4. Callable from kernels only; nothing is checked."""
-
-store32 = cast("Callable[[int, int], None]", intrinsic(_store(32, types.int64)))
-"""Write the lower 32 bits of a value to an address, a multiple of 4. Callable from kernels only; nothing is checked."""
-
-load64 = cast("Callable[[int], int]", intrinsic(_load(64, types.int64)))
-"""Return the signed 64-bit word at an address, a multiple of 8. Callable from kernels only; nothing is checked."""
-
-store64 = cast("Callable[[int, int], None]", intrinsic(_store(64, types.int64)))
-"""Write a signed 64-bit word to an address, a multiple of 8. Callable from kernels only; nothing is checked."""

@@ -176,19 +176,6 @@ class PageStore:
         """Rows of a segment."""
         return self._segment_rows
 
-    def appended_since(self, first: int) -> Iterator[range]:
-        """Yield the row numbers from `first` on that were given, those of removed rows included.
-
-        In segments that were compacted since then, they may be more than there are rows, or end before removed rows.
-        """
-        for number, segment in list(self._segments.items()):
-            start = number * self._segment_rows
-            if start + self._segment_rows <= first:
-                continue
-            end = start + (segment.rows if segment.members is None else segment.members.end(self._segment_rows))
-            if end > first:
-                yield range(max(first, start), end)
-
     @property
     def first_own_row(self) -> int:
         """The row behind those of the segments that are in files of another store."""

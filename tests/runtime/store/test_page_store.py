@@ -268,7 +268,7 @@ def test_neighbouring_rows_are_announced_together(tmp_path: Path) -> None:
     """The blocks that rows share are verified once in any order, and announced together if the rows are in order."""
     store, _ = filled(tmp_path, 3000)
     store.commit(1, "")
-    segments = len(list(store.appended_since(0)))
+    segments = len(list(store.live_numbers()))
     expected = store.rows(np.arange(3000, dtype=np.uint32))
     store.close()
     verified = set()
