@@ -1,6 +1,6 @@
 """A large state that is read back, goes on, and is killed.
 
-DIR is what `benchmarks.store --leave-in DIR` left, with the same --pages and --short-evidence. Parts, each in a process
+DIR is what `benchmarks.store --leave-in DIR` left, with the same --pages. Parts, each in a process
 of its own:
 
     read      all files with `readinto`, from the disk (the cache is dropped)
@@ -11,7 +11,7 @@ of its own:
 
 Wherever pages are decided, each verdict is checked: a copy is a duplicate of its text, any other page is unique.
 
-    python -m benchmarks.restart DIR --pages 1000000 [--short-evidence] [--more 100000] [--kills 5]
+    python -m benchmarks.restart DIR --pages 1000000 [--more 100000] [--kills 5]
 """
 
 import argparse
@@ -27,13 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.store import BATCH, StoreOptions, Subject, anonymous_bytes, warm_up
+from benchmarks.store import BATCH, Subject, anonymous_bytes, warm_up
 from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
-from dedup_service.runtime.store.manifest import read_manifest
-from dedup_service.runtime.store.store_files import named_paths
+from dedup_service.runtime.store.page_files import GROWING, MANIFEST
 
 COMMIT_EVERY = 20_000
 PART = 16 * BATCH
@@ -62,9 +61,9 @@ def drop_cache(folder: Path) -> None:
 class Continued:
     """A state in `folder` that goes on. filled: texts that it began with."""
 
-    def __init__(self, folder: Path, stream: StreamPages, options: StoreOptions) -> None:
+    def __init__(self, folder: Path, stream: StreamPages) -> None:
         self._stream = stream
-        self.subject = Subject(options, folder, stream)
+        self.subject = Subject(folder, stream)
         self.sequence = self.subject.sequence
         self.wrong = 0
         self.wall: list[float] = []
@@ -93,19 +92,19 @@ class Continued:
 
 def measure_read(folder: Path) -> None:
     """Print how long the disk takes to give the files."""
-    paths = sorted(path for path in named_paths(folder, read_manifest(folder)) if path.exists())
+    paths = [folder / name for name in (MANIFEST, *GROWING)]
     drop_cache(folder)
     took, size = read_all(paths), sum(path.stat().st_size for path in paths)
     print(f"read:    {size / MB:,.0f} MB in {took:.1f} s; load {os.getloadavg()[0]:.1f}", flush=True)
 
 
-def measure_restore(folder: Path, stream: StreamPages, options: StoreOptions, more: int) -> None:
+def measure_restore(folder: Path, stream: StreamPages, more: int) -> None:
     """Print the times of a restore, of more pages and of a commit."""
     keep_little_freed_memory()
-    warm_up(options, folder.with_name(folder.name + "-warm"))
+    warm_up(folder.with_name(folder.name + "-warm"))
     drop_cache(folder)
     before, began, processor = anonymous_bytes(), time.perf_counter(), time.process_time()
-    state = Continued(folder, stream, options)
+    state = Continued(folder, stream)
     opened, used = time.perf_counter() - began, time.process_time() - processor
     state.decide(1)
     first = time.perf_counter() - began
@@ -131,9 +130,9 @@ def measure_restore(folder: Path, stream: StreamPages, options: StoreOptions, mo
     state.subject.close()
 
 
-def decide_until_killed(folder: Path, stream: StreamPages, options: StoreOptions, told: Connection) -> None:
+def decide_until_killed(folder: Path, stream: StreamPages, told: Connection) -> None:
     """Decide pages with commits for ever, and tell of the opening and of each commit."""
-    state = Continued(folder, stream, options)
+    state = Continued(folder, stream)
     told.send((state.sequence, 0))
     while True:
         state.decide(COMMIT_EVERY)
@@ -141,12 +140,12 @@ def decide_until_killed(folder: Path, stream: StreamPages, options: StoreOptions
         told.send((state.sequence, state.wrong))
 
 
-def kill(folder: Path, stream: StreamPages, options: StoreOptions, kills: int) -> None:
+def kill(folder: Path, stream: StreamPages, kills: int) -> None:
     """Kill a process that decides, several times, and print what it told."""
     rng, spawn, opening_s = random.Random(SEED), multiprocessing.get_context("spawn"), 0.0
     for number in range(kills):
         ours, theirs = spawn.Pipe(duplex=False)
-        process = spawn.Process(target=decide_until_killed, args=(folder, stream, options, theirs))
+        process = spawn.Process(target=decide_until_killed, args=(folder, stream, theirs))
         began = time.perf_counter()
         process.start()
         theirs.close()
@@ -162,7 +161,7 @@ def kill(folder: Path, stream: StreamPages, options: StoreOptions, kills: int) -
         process.join()
         when = "while it was opened" if while_opening else f"at sequence {sequence:,} or after, {wrong} wrong verdicts"
         print(f"kill {number + 1}:  {when}; opening took {opening_s:.1f} s", flush=True)
-    state = Continued(folder, stream, options)
+    state = Continued(folder, stream)
     print(f"         opened again at sequence {state.sequence:,}", flush=True)
     state.decide(COMMIT_EVERY)
     print(f"         {COMMIT_EVERY:,} pages more: {state.wrong} wrong verdicts", flush=True)
@@ -180,15 +179,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="DIR", help="a store that benchmarks.store left")
     parser.add_argument("--pages", type=int, required=True, help="kept pages, as of benchmarks.store")
-    parser.add_argument("--short-evidence", action="store_true", help="as of benchmarks.store")
     parser.add_argument("--more", type=int, default=100_000, help="pages that are decided before a commit")
     parser.add_argument("--kills", type=int, default=5)
     arguments = parser.parse_args()
-    options = StoreOptions(arguments.folder.parent, arguments.short_evidence)
     stream = StreamPages(arguments.pages * COPIES // (COPIES - 1))
     in_a_process(measure_read, arguments.folder)
-    in_a_process(measure_restore, arguments.folder, stream, options, arguments.more)
-    kill(arguments.folder, stream, options, arguments.kills)
+    in_a_process(measure_restore, arguments.folder, stream, arguments.more)
+    kill(arguments.folder, stream, arguments.kills)
 
 
 if __name__ == "__main__":

@@ -40,15 +40,15 @@ from benchmarks.service.load import text_pages
 from benchmarks.service.sharded import ShardedContender
 from benchmarks.store import PREPARED, progress_bar
 from benchmarks.store_pages import COPIES, StreamPages
-from dedup_service.core.decision.candidates import LocalCandidates
-from dedup_service.core.decision.decider import MutablePageNames
+from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.entries import native_entry
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.core.shards.shard import Shard, ShardNumber
+from dedup_service.core.shards.shard import Shard
 from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
@@ -179,18 +179,18 @@ def speed(arguments: argparse.Namespace) -> int:
     later = [LoggedMessage(kept + 1 + place, message.value) for place, message in enumerate(rest)]
     run = ShardedRun(shards, names=NumberNames)
     list(run.decide([head]))
-    parts = [(entries_of(shard), shard.number) for shard in run.shards]
     figures: dict[str, object] = {"shards": shards}
-    alone = Alone(NumberNames())
-    alone.replica.apply_parts(parts_of(head))
-    fill([(alone.candidates, ShardNumber(1, 1)), *parts], stream, kept)
+    alone = Replica(NumberNames())
+    alone.apply_parts(parts_of(head))
+    fill(alone, run.shards, stream, kept)
+    filled = DeciderState(ordinal=kept, host_text=alone.state().decider.host_text)
+    run.replica = run.resolver(replace(run.replica.state(), decider=filled))
     began = time.thread_time()
-    expected = [value_of(one) for message in later for one in alone.replica.apply_parts(parts_of(message))]
+    expected = [value_of(one) for message in later for one in alone.apply_parts(parts_of(message))]
     figures["one process, pages/s"] = round(len(expected) / (time.thread_time() - began))
-    whole = sum(alone.candidates.tables.sizes().values())
-    figures["tables of one process, bytes a kept page"] = round(whole / len(alone.replica), 1)
-    shares = [round(sum(entries.tables.sizes().values()) / whole, 4) for entries, _ in parts]
-    figures["tables of a shard, share of that"] = shares
+    whole = table_bytes(alone)
+    figures["tables of one process, bytes a kept page"] = round(whole / len(alone), 1)
+    figures["tables of a shard, share of that"] = [round(table_bytes(shard) / whole, 4) for shard in run.shards]
     run.seconds.clear()
     run.answer_bytes = run.outcome_bytes = 0
     outcomes = list(run.follow(later))
@@ -198,7 +198,7 @@ def speed(arguments: argparse.Namespace) -> int:
     found = [value_of(outcome) for outcome in outcomes]
     copies = sum(outcome.verdict is not None and outcome.verdict.kind is VerdictKind.DUPLICATE for outcome in outcomes)
     figures |= {
-        "kept pages of each shard": [len(entries) for entries, _ in parts],
+        "kept pages of each shard": [len(shard) for shard in run.shards],
         "pages decided": pages,
         "copies among them, found": [pages // COPIES, copies],
         "a shard, pages/s": round(pages * shards / of_shards),
@@ -218,21 +218,6 @@ def batches_of_stream(stream: StreamPages, begin: int) -> Iterator[list[LogRecor
         yield [PageRecord(Source("pages", 0, first + place), page, SPACE) for place, page in enumerate(pages)]
 
 
-class Alone:
-    """One process with all entries, which are in memory."""
-
-    def __init__(self, names: MutablePageNames) -> None:
-        self.replica = Replica(names)
-
-    @property
-    def candidates(self) -> LocalCandidates:
-        """Its entries."""
-        candidates = self.replica.candidates
-        if candidates is None:
-            raise RuntimeError("there is no policy yet")
-        return candidates
-
-
 class NumberNames:
     """Names of generated pages, which are their sequences: so many would take more memory than what is measured."""
 
@@ -247,23 +232,28 @@ class NumberNames:
         """Keep nothing."""
 
 
-def entries_of(shard: Shard) -> LocalCandidates:
-    """Return the entries of a shard that has a policy."""
-    if shard.entries is None:
-        raise RuntimeError("the shard has no policy yet")
-    return shard.entries
+def table_bytes(part: Replica | Shard) -> int:
+    """Return the memory of the tables of a part that has a policy."""
+    sizes = part.sizes()
+    assert sizes is not None
+    return sum(size for name, size in sizes.memory.items() if name not in {"entries", "rows", "host_text", "undecided"})
 
 
-def fill(parts: Sequence[tuple[LocalCandidates, ShardNumber]], stream: StreamPages, kept: int) -> None:
-    """Keep the first texts of a stream, each where its ordinal belongs; nothing is looked up for them."""
+def fill(alone: Replica, shards: Sequence[Shard], stream: StreamPages, kept: int) -> None:
+    """Keep the first texts of a stream, in one process and each in its shard; nothing is looked up for them."""
+    assert alone._decider is not None  # noqa: SLF001 - pages without records
     with progress_bar(f"{kept:,} filled in", kept) as advance:
         for start in range(0, kept, PREPARED):
-            columns = stream.kept(start, min(start + PREPARED, kept))
-            ordinals = np.arange(start, start + len(columns))
-            for candidates, number in parts:
-                candidates.keep(columns.where(number.owns(ordinals)))
-                candidates.settle(start + len(columns) - 1 + IndexLayout().window, columns[:0])
-            advance(len(columns))
+            entries = stream.kept(start, min(start + PREPARED, kept))
+            alone._decider.enter(entries)  # noqa: SLF001
+            for shard in shards:
+                assert shard._entries is not None  # noqa: SLF001
+                own = [native_entry(entry) for entry in entries if shard.number.owns(entry.ordinal)]
+                shard._entries.keep(own)  # noqa: SLF001
+                shard._entries.settle(entries[-1].ordinal + IndexLayout().window)  # noqa: SLF001
+            advance(len(entries))
+    for shard in shards:
+        shard.ordinal = kept
 
 
 def over_kafka(arguments: argparse.Namespace) -> int:

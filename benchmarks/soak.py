@@ -9,7 +9,7 @@ third of the intervals in proportion to the first third's.
 Every copy is checked against what a list would say: if its text is among the kept pages, it is a duplicate of that
 page; if it has expired, and no copy of it was kept since, it is unique. Every other page is unique.
 
-    python -m benchmarks.soak --folder DIR [--pages 50000000] [--minutes 30] [--interval-s 60] [--short-evidence]
+    python -m benchmarks.soak --folder DIR [--pages 50000000] [--minutes 30] [--interval-s 60]
 """
 
 import argparse
@@ -67,24 +67,25 @@ class ExpectedVerdicts:
         self._again: set[int] = set()  # expired texts of which a copy was kept
         self.checked = self.wrong = 0
 
-    def check(self, first: int, decisions: Sequence[Decision], expired_up_to: Sequence[int]) -> None:
+    def check(self, first: int, decisions: Sequence[Decision], expired: int, expired_then: int) -> None:
         """Check the decisions on pages from number `first` on.
 
-        expired_up_to: sequence up to which entries had expired when each was compared.
+        expired, expired_then: sequences up to which entries had expired before the first and behind the last of them.
         """
         texts, copies = self._stream.page_numbers(first, first + len(decisions))
-        rows = zip(texts.tolist(), copies.tolist(), decisions, expired_up_to, strict=True)
-        for text, copy, decision, expired in rows:
+        for text, copy, decision in zip(texts.tolist(), copies.tolist(), decisions, strict=True):
             kind, sequence = decision.verdict.kind, self._sequence(text)
+            is_new, is_copy = kind is VerdictKind.UNIQUE, decision.original == sequence
             if not copy:
-                is_right = kind is VerdictKind.UNIQUE
-            elif sequence > expired:
-                is_right = kind is VerdictKind.DUPLICATE and decision.original == sequence
+                is_right = is_new
+            elif sequence > expired_then:
+                is_right = is_copy
             elif text in self._again:
                 continue  # it may be as similar to the kept copy as to the text, or not
             else:
-                is_right = kind is VerdictKind.UNIQUE
-                self._again.add(text)
+                is_right = is_new or (sequence > expired and is_copy)
+                if is_new:
+                    self._again.add(text)
             self.checked += 1
             self.wrong += not is_right
 
@@ -97,7 +98,6 @@ def soak(
 ) -> list[Interval]:
     """Decide pages from number `begin` on for as long as the options say, and return the intervals."""
     intervals, now = list[Interval](), Interval()
-    expiry = subject.decider.expiry
     before = options.before
     ends = time.monotonic() + 60 * options.minutes
     interval_ends = time.monotonic() + options.interval_s
@@ -108,15 +108,11 @@ def soak(
             pages = list(enumerate(stream.prepared(first, first + PREPARED), first + 1))
             for start in range(0, len(pages), BATCH):
                 batch = pages[start : start + BATCH]
-                decisions, expired = [], []
-                began = time.perf_counter()
-                with subject.decider.batch(batch):
-                    for sequence, page in batch:
-                        expired.append(expiry.up_to)
-                        decisions.append(subject.decider.decide(sequence, page))
+                began, expired = time.perf_counter(), subject.decider.expired_up_to
+                decisions = list(subject.decider.decide_all(batch))
                 subject.after_batch(batch[-1][0])
                 now.batch_s.append(time.perf_counter() - began)
-                expected.check(batch[0][0] - 1, decisions, expired)
+                expected.check(batch[0][0] - 1, decisions, expired, subject.decider.expired_up_to)
             now.pages += len(pages)
             first += len(pages)
             advance(int(time.monotonic() - told))
@@ -189,19 +185,18 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=50_000_000, help="kept pages")
     parser.add_argument("--minutes", type=float, default=30, help="how long pages are decided")
     parser.add_argument("--interval-s", type=float, default=60, help="seconds between two measurements")
-    parser.add_argument("--short-evidence", action="store_true", help="128 bytes of evidence a page on the disk")
     arguments = parser.parse_args()
-    options = StoreOptions(arguments.folder, arguments.short_evidence)
+    options = StoreOptions(arguments.folder)
     begin = arguments.pages // (COPIES - 1) * COPIES
     filled = begin // COPIES * (COPIES - 1)
     stream = StreamPages(begin + SPARE_PAGES)
     with temporary_folder(options) as folder:
         if folder is None:
             raise AssertionError("the options name a folder")
-        warm_up(options, folder / "warm")
+        warm_up(folder / "warm")
         arguments.before, arguments.of_store = anonymous_bytes(), folder / "measured"
-        subject = Subject(options, arguments.of_store, stream, filled)
-        subject.decider.expiry.keep = Keep(max_pages=filled)
+        subject = Subject(arguments.of_store, stream, filled)
+        subject.decider.keep = Keep(max_pages=filled)
         expected = ExpectedVerdicts(stream, filled)
         intervals = soak(subject, stream, begin, expected, arguments)
         report(intervals, expected, filled)

@@ -11,10 +11,9 @@ percentiles are of the last tenth of the pages, `most` and `pause` (longest batc
 With `--decided N` only the last N pages are decided. Texts before them are filled in, in the order of their numbers:
 they take their ways through window, store and tables as kept pages do, but nothing is looked up for them.
 Reads are pieces of evidence compared; `missed` are pages of 4 KiB that the page cache did not have. With `--warm`, all
-files are read before, so that it has what fits. With `--short-evidence` the rest of the evidence that is read is made
-again, by the same processor: `remade` is the time of that.
+files are read before, so that it has what fits.
 
-    python -m benchmarks.store [--pages 1000000 10000000] [--decided N] [--warm] [--short-evidence] [--folder DIR]
+    python -m benchmarks.store [--pages 1000000 10000000] [--decided N] [--warm] [--folder DIR]
 """
 
 import argparse
@@ -35,24 +34,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from benchmarks.store_pages import COPIES, EVIDENCE_BYTES, StreamPages, number_in
-from dedup_service.core.decision.candidates import Common, LocalCandidates, none_common
-from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import ROW, EntryRows, EvidenceSpans, Rows, Spans
-from dedup_service.core.decision.entry_store import Numbers
-from dedup_service.core.decision.page_runs import PageRun, RunRequest
-from dedup_service.core.evidence.packed import Evidence
+from benchmarks.store_pages import COPIES, StreamPages
+from dedup_service._native import StoreLabel
+from dedup_service.core.decision.decider import Decider
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.store.decider_state import decode_state, encode_state
-from dedup_service.runtime.store.manifest import StoreLabel
+from dedup_service.runtime.store.store_info import store_info
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
 BATCH = 512
@@ -70,13 +63,12 @@ PAGE_BYTES = 4096
 class StoreOptions:
     """What is measured.
 
-    folder: of the store; None keeps everything in memory. short: evidence cut on the disk. decided: how many pages are
-    decided, the others are filled in; None for all. left_in: a new folder for the store, which is not removed. warm:
-    read its files before the first page is decided.
+    folder: of the store; None keeps everything in memory. decided: how many pages are decided, the others are filled
+    in; None for all. left_in: a new folder for the store, which is not removed. warm: read its files before the first
+    page is decided.
     """
 
     folder: Path | None = None
-    short: bool = False
     decided: int | None = None
     left_in: Path | None = None
     warm: bool = False
@@ -94,7 +86,6 @@ class StoreFigures:
     pages_a_second: float = 0.0
     pages_a_processor_second: float = 0.0
     microseconds_a_page_overall: float = 0.0
-    remade_microseconds_a_page: float = 0.0
     batch_ms: dict[str, float] = field(default_factory=dict)
     pause_ms: float = 0.0
     reads_a_page: float = 0.0
@@ -103,60 +94,7 @@ class StoreFigures:
     load: float = 0.0
 
 
-SHORT_EVIDENCE = 128
 COMMIT_EVERY = 100_000
-
-
-class CountingCandidates(LocalCandidates):
-    """Candidates that count the entries whose evidence is compared. reads: so far."""
-
-    reads = 0
-
-    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
-        """Return the candidates."""
-        found = super().find(evidence, common)
-        self.reads += len(found)
-        return found
-
-    def run_on(self, request: RunRequest) -> PageRun:
-        """Decide the next pages."""
-        run = super().run_on(request)
-        self.reads += run.compared
-        return run
-
-
-class ShortEntries(StoredEntries):
-    """Entries of which the disk has the first bytes of the evidence alone; the rest is made again when it is read."""
-
-    stream: StreamPages
-    remade_s = 0.0
-
-    def append(self, entries: EntryRows) -> npt.NDArray[np.uint32]:
-        """Append entries."""
-        rows, starts = entries.rows.copy(), entries.evidence_starts
-        sizes, keys = rows["evidence_bytes"].astype(np.int64), rows["keys_bytes"].astype(np.int64)
-        place = np.arange(len(entries.evidence)) - np.repeat(starts, sizes)
-        kept = (place < SHORT_EVIDENCE) | (place >= np.repeat(sizes - keys, sizes))
-        rows["evidence_bytes"] = np.minimum(sizes - keys, SHORT_EVIDENCE) + keys
-        return super().append(EntryRows(rows, np.frombuffer(entries.evidence, np.uint8)[kept].tobytes()))
-
-    def rows(self, numbers: Numbers) -> Rows:
-        """Return ROW[n], with the sizes of the whole evidence."""
-        rows = super().rows(numbers)
-        rows["evidence_bytes"] += np.uint32(EVIDENCE_BYTES - SHORT_EVIDENCE)
-        return rows
-
-    def evidence(self, numbers: Numbers) -> EvidenceSpans:
-        """Return the whole evidence of rows, each followed by its path."""
-        short = super().evidence(numbers)
-        parts = [short[place] for place in range(len(short))]
-        begins = np.frombuffer(b"".join([part[:SHORT_EVIDENCE] for part in parts]), np.uint8)
-        texts = number_in(begins.reshape(-1, SHORT_EVIDENCE))
-        began = time.thread_time()
-        whole, _ = self.stream.contents(texts, np.zeros_like(texts))
-        self.remade_s += time.thread_time() - began
-        spans = Spans.joined([one.tobytes() + part[SHORT_EVIDENCE:] for one, part in zip(whole, parts, strict=True)])
-        return EvidenceSpans(spans.data, spans.starts, short.sizes + (EVIDENCE_BYTES - SHORT_EVIDENCE))
 
 
 class Subject:
@@ -165,25 +103,17 @@ class Subject:
     folder: of the store; one that has a state goes on with it. filled: texts that a new one is filled with.
     """
 
-    def __init__(self, options: StoreOptions, folder: Path | None, stream: StreamPages, filled: int = 0) -> None:
+    def __init__(self, folder: Path | None, stream: StreamPages, filled: int = 0) -> None:
         rule, layout = rule_for(), IndexLayout()
-        kind = ShortEntries if options.short else StoredEntries
         label = StoreLabel("benchmark", "benchmark")
-        self._entries = None if folder is None else kind.open(folder, label, rule, layout, lambda _: ())
-        if isinstance(self._entries, ShortEntries):
-            self._entries.stream = stream
-        extra = b"" if self._entries is None else self._entries.extra()
-        state = decode_state(extra) if extra else DeciderState(ordinal=filled)
-        young = [EntryRows.from_entries(state.young)] if state.young else ()
-        tables = None if self._entries is None else self._entries.tables
-        self._candidates = CountingCandidates(
-            rule, young, store=self._entries, tables=tables, layout=layout, removed=state.removed
-        )
+        self._entries = None if folder is None else StoredEntries.open(folder, label, rule, layout)
+        extra = b"" if self._entries is None else self._entries.take_extra()
+        state = decode_state(extra) if extra else None
+        self.decider = Decider(rule, "benchmark", self, layout=layout, entries=self._entries, state=state)
         self._committed = max(0, self.sequence)
         self._commit: threading.Thread | None = None
         if not extra:
             self._fill(stream, filled)
-        self.decider = Decider(rule, "benchmark", self, candidates=self._candidates, state=state)
 
     @property
     def sequence(self) -> int:
@@ -194,32 +124,28 @@ class Subject:
         """Commit; return the seconds that the deciding thread waits, and those of the whole."""
         began = time.perf_counter()
         assert self._entries is not None
-        pending = self._entries.begin_commit(sequence, "", encode_state(self.decider.state()))
+        finish = self._entries.begin_commit(sequence, "", encode_state(self.decider.state()), self.decider.sizes())
         waited = time.perf_counter() - began
-        pending.finish()
+        finish()
         return waited, time.perf_counter() - began
 
     def _fill(self, stream: StreamPages, texts: int) -> None:
         """Keep the first texts of a stream, of which nothing is looked up."""
         with progress_bar(f"{texts:,} filled in", texts) as advance:
             for first in range(0, texts, PREPARED):
-                columns = stream.kept(first, min(first + PREPARED, texts))
-                for start in range(0, len(columns), BATCH):
-                    part = columns[start : start + BATCH]
-                    self._candidates.announce(part, judged=False)
-                    for ordinal in range(first + start, first + start + len(part)):
-                        self._candidates.begin(ordinal)
-                        self._candidates.add()
-                    self._candidates.finish()
-                    self._after_batch(first + start + len(part), lambda: b"")
-                advance(len(columns))
+                entries = stream.kept(first, min(first + PREPARED, texts))
+                for start in range(0, len(entries), BATCH):
+                    part = entries[start : start + BATCH]
+                    self.decider.enter(part)
+                    self._after_batch(part[-1].sequence, lambda: b"")
+                advance(len(entries))
 
     def after_batch(self, sequence: int) -> None:
         """Do what a state does after each batch; a thread encodes the rest of the state, and waits for the disk."""
         self._after_batch(sequence, lambda: partial(encode_state, self.decider.state()))
 
     def step(self) -> None:
-        """Do a little of what the store has to do beside commits: compaction."""
+        """Do what the store has to do beside commits."""
         if self._entries is not None:
             self._entries.step()
 
@@ -229,8 +155,8 @@ class Subject:
         self.step()
         if sequence - self._committed >= COMMIT_EVERY and (self._commit is None or not self._commit.is_alive()):
             self._committed = sequence
-            pending = self._entries.begin_commit(sequence, "", state())
-            self._commit = threading.Thread(target=pending.finish)
+            finish = self._entries.begin_commit(sequence, "", state(), self.decider.sizes())
+            self._commit = threading.Thread(target=finish)
             self._commit.start()
 
     def name(self, sequence: int) -> tuple[str, str]:
@@ -238,26 +164,17 @@ class Subject:
         return str(sequence), f"http://site/{sequence}"
 
     @property
-    def reads(self) -> int:
-        """Pieces of evidence compared so far."""
-        return self._candidates.reads
-
-    @property
-    def remade_s(self) -> float:
-        """Processor time in which evidence was made again so far."""
-        return self._entries.remade_s if isinstance(self._entries, ShortEntries) else 0.0
+    def work(self) -> tuple[int, int]:
+        """How many entries were looked at, and how many pieces of evidence compared, so far."""
+        return self.decider._native.work()  # noqa: SLF001 - nobody else asks
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of memory of each structure, as it says itself."""
-        sizes = self._candidates.tables.sizes() | {"host text": self.decider.host_text.size_bytes}
-        if self._entries is not None:
-            return sizes | {"live rows, checksums": self._entries.pages.memory_bytes()}
-        entries, evidence = self.decider.held().size()
-        return sizes | {"rows": entries * ROW.itemsize, "evidence": evidence}
+        return self.decider.sizes().memory
 
     def disk(self) -> dict[str, int]:
         """Return the bytes on disk by kind of file."""
-        return {} if self._entries is None else self._entries.pages.disk_bytes()
+        return {} if self._entries is None else store_info(self._entries.pages.folder).disk
 
     def close(self) -> None:
         """Close what is open."""
@@ -274,11 +191,11 @@ def run(kept: int, options: StoreOptions) -> StoreFigures:
     decided = stream.pages if options.decided is None else min(options.decided, stream.pages)
     begin = (stream.pages - decided) // COPIES * COPIES
     with temporary_folder(options) as folder:
-        warm_up(options, None if folder is None else folder / "warm")
+        warm_up(None if folder is None else folder / "warm")
         before = anonymous_bytes()
         filled = begin // COPIES * (COPIES - 1)
         of_store = options.left_in or (None if folder is None else folder / "measured")
-        subject = Subject(options, of_store, stream, filled)
+        subject = Subject(of_store, stream, filled)
         if options.warm and of_store is not None:
             read_files(of_store)
         figures = decide_all(subject, stream, begin)
@@ -297,11 +214,11 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
     processor: list[float] = []
     last = begin + (stream.pages - begin) * (LAST - 1) // LAST
     kinds: Counter[tuple[bool, str]] = Counter()
-    reads, missed, remade_s, sizes = subject.reads, missed_pages(), subject.remade_s, 0
+    reads, missed, sizes = subject.work[1], missed_pages(), 0
     with progress_bar(f"{stream.originals:,} kept", stream.pages - begin) as advance:
         for first in range(begin, stream.pages, PREPARED):
             if first <= last < first + PREPARED:
-                reads, missed, remade_s, sizes = subject.reads, missed_pages(), subject.remade_s, len(wall)
+                reads, missed, sizes = subject.work[1], missed_pages(), len(wall)
             pages = list(enumerate(stream.prepared(first, min(first + PREPARED, stream.pages)), first + 1))
             for start in range(0, len(pages), BATCH):
                 batch = pages[start : start + BATCH]
@@ -325,17 +242,16 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
         "most": float(times.max()),
     }
     figures.pause_ms = float(times.max() - np.median(times))
-    figures.remade_microseconds_a_page = (subject.remade_s - remade_s) / decided * 1e6
-    figures.reads_a_page = (subject.reads - reads) / decided
+    figures.reads_a_page = (subject.work[1] - reads) / decided
     figures.missed_a_page = (missed_pages() - missed) / decided
     figures.wrong = stream.pages - begin - kinds[False, "unique"] - kinds[True, "duplicate"]
     return figures
 
 
-def warm_up(options: StoreOptions, folder: Path | None) -> None:
+def warm_up(folder: Path | None) -> None:
     """Compile the loops, with a decider that is dropped."""
     stream = StreamPages(WARM_UP)
-    subject = Subject(options, folder, stream)
+    subject = Subject(folder, stream)
     pages = list(enumerate(stream.prepared(0, WARM_UP), 1))
     for start in range(0, WARM_UP, BATCH):
         batch = pages[start : start + BATCH]
@@ -416,8 +332,6 @@ def report(figures: list[StoreFigures]) -> None:
     add("pages/s", [one.pages_a_second for one in figures], ",.0f")
     add("pages/s of processor time", [one.pages_a_processor_second for one in figures], ",.0f")
     add("µs of processor a page, from the first on", [one.microseconds_a_page_overall for one in figures])
-    if any(one.remade_microseconds_a_page for one in figures):
-        add("µs of processor a page, evidence remade", [one.remade_microseconds_a_page for one in figures])
     for name in ("p50", "p99", "most"):
         add(f"ms a batch of {BATCH}: {name}", [one.batch_ms[name] for one in figures])
     add("longest pause, ms", [one.pause_ms for one in figures])
@@ -436,11 +350,8 @@ def main() -> None:
     parser.add_argument("--decided", type=int, help="how many pages are decided; the others are filled in")
     parser.add_argument("--leave-in", type=Path, help="a new folder for the store, for `benchmarks.restart`")
     parser.add_argument("--warm", action="store_true", help="read the files first, so that the page cache has them")
-    parser.add_argument("--short-evidence", action="store_true", help="128 bytes of evidence a page on the disk")
     arguments = parser.parse_args()
-    options = StoreOptions(
-        arguments.folder, arguments.short_evidence, arguments.decided, arguments.leave_in, arguments.warm
-    )
+    options = StoreOptions(arguments.folder, arguments.decided, arguments.leave_in, arguments.warm)
     figures = [in_process(kept, options) for kept in arguments.pages]
     report(figures)
 

@@ -1,7 +1,7 @@
 """Generated prepared pages for benchmarks of a large state: any page from its number, some microseconds each.
 
-Everything of a page is a hash of its number (SplitMix64), so a copy of any earlier page is made without keeping any,
-and evidence that a disk has no room for can be made again. Distributions are those of the development stream, at
+Everything of a page is a hash of its number (SplitMix64), so a copy of any earlier page is made without keeping any.
+Distributions are those of the development stream, at
 13,361 kept pages of 16,936:
 
 - keys: 64 a page, of which COMMON are keys that other pages have, too, the r-th most frequent with probability
@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.entry_rows import ROW, page_flags
-from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -53,8 +52,6 @@ _HEADER_BYTES = np.frombuffer(
     _HEADER.pack(LETTERS, LETTERS, SHINGLES, NUMBERS, SENTENCES, 0, NUMBERS, SENTENCES, TERMS, 0), np.uint8
 )
 
-_FIGURES = int(GAMMA)
-_NUMBER_OF_FIGURES = pow(_FIGURES, -1, 1 << 64)
 _WORD = (1 << 64) - 1
 _S11, _S20, _S32 = np.uint64(11), np.uint64(20), np.uint64(32)
 _UNIT = 2.0**-53
@@ -102,20 +99,20 @@ class StreamPages:
         bytes_of_each = ([row.tobytes() for row in rows] for rows in (evidence, keys))
         return [_page(*values) for values in zip(*columns, *bytes_of_each, strict=True)]
 
-    def kept(self, first: int, stop: int) -> PageColumns:
-        """Return texts first … stop - 1, as if they were pages that came first of all and were kept."""
+    def kept(self, first: int, stop: int) -> list[Entry]:
+        """Return texts first … stop - 1 as entries, as if they were pages that came first of all and were kept."""
         numbers = np.arange(first, stop, dtype=np.int64)
         evidence, keys = self.contents(numbers, np.zeros_like(numbers))
-        rows = np.zeros(len(numbers), ROW)
-        rows["sequence"], rows["ordinal"] = numbers + 1, numbers
-        rows["words"] = words_of(numbers)
-        rows["body"] = ~rows["words"]
-        for salt, name in ((4, "body_hash"), (5, "text_hash"), (6, "url_hash")):
-            rows[name] = mixed(numbers, salt)
-        rows["host"] = mixed(numbers % self.sites, 7).astype(np.uint32)
-        rows["flags"] = page_flags(_page(0, 0, 0, 1, 1, 1, evidence[0].tobytes(), keys[0].tobytes()))
-        packed, packed_keys = ([row.tobytes() for row in part] for part in (evidence, keys))
-        return PageColumns.of_rows(rows, packed, packed_keys)
+        words, hosts = words_of(numbers), mixed(numbers % self.sites, 7) >> _S32
+        hashes = (mixed(numbers, salt).tolist() for salt in (4, 5, 6))
+        columns = (numbers.tolist(), words.tolist(), (~words).tolist(), hosts.tolist(), *hashes)
+        bytes_of_each = ([row.tobytes() for row in rows] for rows in (evidence, keys))
+        return [
+            Entry(number + 1, one, body, body_hash, url_hash, True, packed, text_hash, host, number, packed_keys)
+            for number, one, body, host, body_hash, text_hash, url_hash, packed, packed_keys in zip(
+                *columns, *bytes_of_each, strict=True
+            )
+        ]
 
     def contents(self, numbers: Integers, copies: Integers) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
         """Return evidence uint8[n, EVIDENCE_BYTES] and keys uint32[n, PARTS, LEVELS] of texts, or of copies of them."""
@@ -146,12 +143,6 @@ def words_of(numbers: Integers) -> npt.NDArray[np.uint64]:
 def mixed(values: npt.NDArray[Any], salt: int) -> npt.NDArray[np.uint64]:
     """Return random numbers of values: uint64[n]."""
     return mix64(values.astype(np.uint64) * np.uint64(8) + np.uint64(salt) + GAMMA)
-
-
-def number_in(evidence: npt.NDArray[np.uint8]) -> Integers:
-    """Return the numbers of the texts of which evidence uint8[n, 28 or more] begins so: int64[n]."""
-    figures = np.ascontiguousarray(evidence[:, _FIGURES_AT : _FIGURES_AT + 8]).view(np.uint64).ravel()
-    return (figures * np.uint64(_NUMBER_OF_FIGURES)).astype(np.int64)
 
 
 @kernel_inline

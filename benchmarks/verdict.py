@@ -214,11 +214,16 @@ def build_of(name: str, tree: Path, pages_file: Path, profile: str, core: int) -
 
 @contextmanager
 def tree_of(commit: str) -> Iterator[Path]:
-    """Check a commit out into a temporary worktree."""
+    """Check a commit out into a temporary worktree, and build its native module, if it has one."""
     with tempfile.TemporaryDirectory(prefix="twinsieve-before-") as folder:
         tree = Path(folder) / "tree"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), commit], cwd=ROOT, check=True)
         try:
+            native = tree / "dedup_service" / "native"
+            if native.exists():
+                command = ["cargo", "build", "--quiet", "--release", "--locked", "--features", "python"]
+                subprocess.run([*command, "--target-dir", str(native / "target")], cwd=native, check=True)
+                (native / "target/release/lib_native.so").rename(native.with_name("_native.abi3.so"))
             yield tree
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT, check=True)

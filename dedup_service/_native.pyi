@@ -1,20 +1,22 @@
-"""The native core: the tables in which kept pages are found (the crate in `native`).
+"""The native core: the tables in which kept pages are found, and the store that has them (the crate in `native`).
 
 Numbers come in arrays of numpy, or anything else with a buffer of the type that is named; what is returned as bytes
 has native byte order. A value outside its range raises ConfigurationError, one that the table contradicts StateError, a
 fault of this module InternalError: the table is of no use then.
-The interpreter lock is released while a batch is worked on. No class is thread-safe.
+The interpreter lock is released while a batch is worked on. No table is thread-safe; of a store, all threads may read.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-Buffer: TypeAlias = npt.NDArray[Any]
+from dedup_service.core.rules.rule import MatchRule
 
-CROWD: int
-"""Rows of one hash that `HashRows.rows_many` returns at most."""
+Buffer: TypeAlias = npt.NDArray[Any]
+Numbers: TypeAlias = Sequence[int] | npt.NDArray[Any]
 
 class NearRows:
     """Rows within the radius of n fingerprints, by distance and row.
@@ -47,111 +49,573 @@ class HammingIndex:
     def work(self) -> tuple[int, int, int]:
         """Return what all probes took so far: fingerprints, buckets read, lanes compared."""
 
-class RowsFound:
-    """Rows of n hashes, ascending. offsets: int64[n + 1], as of `NearRows`. rows: uint32[m]."""
-
-    offsets: bytes
-    rows: bytes
-
-class HashRows:
-    """Rows by hashes of 64 bits, of which the first 41 find them: the caller confirms the rest."""
-
-    def __init__(self) -> None: ...
-    def __len__(self) -> int: ...
-    @property
-    def size_bytes(self) -> int:
-        """Memory reserved."""
-
-    def rows(self, value: int) -> list[int]:
-        """Return all rows of a hash, ascending."""
-
-    def rows_many(self, hashes: Buffer) -> RowsFound:
-        """Return the rows of hashes, uint64[n]; of a crowd the first `CROWD`."""
-
-    def add(self, hashes: Buffer, rows: Buffer) -> None:
-        """Add a row, uint32[n], to each hash, uint64[n], unless it has it."""
-
-    def remove(self, hashes: Buffer, rows: Buffer) -> None:
-        """Remove a row from each hash; StateError for the first that does not have it; earlier ones are removed."""
-
-class CellAnswers:
-    """What n pages found in the cells, and where m changes went.
-
-    offsets: int64[n + 1]; rows: uint32[k]; probed: int64[n]; paths: of m changes, b"" of removals.
-    """
-
-    offsets: bytes
-    rows: bytes
-    probed: bytes
-    paths: list[bytes]
-
-class CellIndex:
-    """Rows by the keys of their pages. slots: 1 to 64; levels: keys of each part, 1 to 32."""
-
-    def __init__(self, slots: int, levels: int) -> None: ...
-    def __len__(self) -> int: ...
-    def restore(self, rows: Buffer, ordinals: Buffer, sieves: Buffer, paths: bytes) -> None:
-        """Put rows, uint32[n], back by their paths, end to end. ordinals: int64[n]; sieves: uint64[n, 2].
-
-        StateError if the paths are cut off or too long: nothing changed.
-        """
-
-    def follow(
-        self,
-        rows: Buffer,
-        ordinals: Buffer,
-        removes: Buffer,
-        keys: Buffer,
-        sieves: Buffer,
-        paths: Sequence[bytes],
-        due: Buffer,
-        page_keys: Buffer,
-        page_sieves: Buffer,
-    ) -> CellAnswers:
-        """Apply changes, and probe pages between them: page i after the first due[i] changes.
-
-        Of changes: rows uint32[m], ordinals int64[m], removes uint8[m], keys uint32[m, 8, levels], sieves uint64[m, 2],
-        paths. Of pages: due int64[n], page_keys uint32[n, 8, levels], page_sieves uint64[n, 2].
-        StateError if a removal is not as its path says: earlier changes are applied.
-        """
-
-    def release_sieves(self, first: int, end: int) -> None:
-        """Give back the memory of the sieves of rows first to end - 1, as far as they fill chunks."""
-
-    def statistics(self) -> tuple[int, int, int, int, int]:
-        """Return rows in cells, cells, cells that turned rows away, bytes, and bytes of sieves among them."""
-
-class HammingFilling:
-    """Many rows for an empty index: each bucket is laid out once. `add` as `HammingIndex.insert`."""
-
-    def __init__(self) -> None: ...
-    def add(self, rows: Buffer, fingerprints: Buffer) -> None: ...
-    def finish(self) -> HammingIndex:
-        """Return the index; StateError if a row came twice."""
-
-class HashFilling:
-    """Many rows for an empty table, about so many as expected: each part is laid out once. `add` as of `HashRows`."""
-
-    def __init__(self, expected: int) -> None: ...
-    def add(self, hashes: Buffer, rows: Buffer) -> None: ...
-    def finish(self, threads: int) -> HashRows:
-        """Return the table, once. threads: how many work on it."""
-
-class CellFilling:
-    """Many rows for an empty index, about so many as expected: each part is laid out once.
-
-    `add` as `CellIndex.restore`; path i is data[starts[i]:ends[i]], int64[n] each.
-    """
-
-    def __init__(self, slots: int, levels: int, expected: int) -> None: ...
-    def add(
-        self, rows: Buffer, ordinals: Buffer, sieves: Buffer, data: bytes, starts: Buffer, ends: Buffer
-    ) -> None: ...
-    def finish(self, threads: int) -> CellIndex:
-        """Return the index, once. threads: how many work on it."""
-
 def block_bounds(radius: int) -> list[tuple[int, int]]:
     """Return of each of the four tables in how many bits its block and the next one may differ; -1: not asked."""
 
 def panic_on_purpose(message: str) -> None:
     """Raise InternalError as a fault of this module would, for tests."""
+
+class StoreLabel:
+    """Whose rows these are. log: identity of the log; space_id: of its fingerprints."""
+
+    log: str
+    space_id: str
+
+    def __init__(self, log: str, space_id: str) -> None: ...
+
+class Manifest:
+    """What a commit says of a store.
+
+    identity: of the store, by chance. base: of the store that has the rows before `first_row`; 0 without one.
+    next_row: the row that comes next. live_rows: those of the base included. rows_bytes,
+    evidence_bytes: of the files that count.
+    sequence, tail: the last record of the log that is in it, and its digest; 0 and nothing before the first commit.
+    note: what the caller wants readers to know. number: of commits so far.
+    """
+
+    label: StoreLabel
+    identity: int
+    base: int
+    first_row: int
+    next_row: int
+    live_rows: int
+    rows_bytes: int
+    evidence_bytes: int
+    sequence: int
+    tail: str
+    note: bytes
+    number: int
+
+class BytesFound:
+    """Bytes of n rows. data: all of them; offsets: int64[n + 1], those of row i are at offsets[i]:offsets[i + 1]."""
+
+    data: bytes
+    offsets: bytes
+
+class PageStore:
+    """The kept pages in a folder, by row number (`native/src/store`). Rows are ROW of `entry_rows`, as bytes.
+
+    Methods raise StoreDamagedError for altered files, StoreFullError if the disk does not take something, and
+    StateError for a call that contradicts the store or comes after `close`. KeyError: a row is not live.
+    """
+
+    folder: Path
+
+    @staticmethod
+    def create(folder: Path, label: StoreLabel, base: PageStore | None = None) -> PageStore:
+        """Make an empty store, or one that goes on from `base`, which was opened to read and is closed for the caller.
+
+        StateError if there is a store.
+        """
+
+    @staticmethod
+    def open(
+        folder: Path, label: StoreLabel, *, writable: bool = False, held: bool = False, base: PageStore | None = None
+    ) -> PageStore:
+        """Open a store as its last commit left it. base: as for `create`; without the rows that are dead there by now.
+
+        held: rows that a writer removes meanwhile stay until this is closed, but for those that it erases.
+        ForeignStoreError if it belongs to another log, space, version or base.
+        """
+
+    def view(self) -> PageStore:
+        """Return a reader of the rows that are live now, held as by `open`, for any thread.
+
+        It must not be read after the folder is opened again.
+        """
+
+    def close(self) -> None:
+        """Close all files; what was not committed is lost. A second call does nothing."""
+
+    def __len__(self) -> int:
+        """Return the number of live rows."""
+
+    @property
+    def next_row(self) -> int:
+        """The number of the next row that is appended."""
+
+    @property
+    def first_own_row(self) -> int:
+        """The first row that is not in a base."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the last finished commit says."""
+
+    def take_extra(self) -> bytes:
+        """Return what the commit that was opened had beside the rows; nothing when it is called again."""
+
+    def append(self, rows: bytes, sieves: Buffer, contents: bytes) -> int:
+        """Append ROW[n] in order of sequences, behind all others; return the first number.
+
+        sieves: uint64[n, 2]; contents: the evidence of each, followed by its path of 1,032 bytes at most.
+        """
+
+    def remove(self, rows: Buffer) -> None:
+        """Remove live rows, uint32[n], each once; KeyError, and none is removed, if one is not live."""
+
+    def erase(self, rows: Buffer) -> None:
+        """Remove rows, uint32[n], and make them zeros durably; waits for the disk."""
+
+    def live(self, rows: Buffer) -> bytes:
+        """Return which rows, uint32[n], are live: bool[n]."""
+
+    def rows(self, rows: Buffer) -> bytes:
+        """Return ROW[n] of live rows, uint32[n]. All but `evidence_bytes` is 0 of one that its owner has lost."""
+
+    def evidence(self, rows: Buffer) -> BytesFound:
+        """Return the evidence of live rows, uint32[n]; zeros of one that its owner has lost. Does not read rows."""
+
+    def paths(self, rows: Buffer) -> BytesFound:
+        """Return the paths of live rows, uint32[n]; none of one that its owner has lost. Does not read evidence."""
+
+    def entries(self, rows: Buffer) -> tuple[bytes, bytes]:
+        """Return live rows, uint32[n], as `append` takes them, but for their sieves.
+
+        ROW[n], and contents; all of a row that its owner has lost is 0, and it has no content.
+        """
+
+    def live_rows(self, first: int, limit: int) -> bytes:
+        """Return the first live rows from one on, ascending: uint32[m], `limit` at most."""
+
+    def will_need(self, first: int, end: int) -> None:
+        """Ask the disk for the rows from one to another, which are read soon."""
+
+    def find(self, sequence: int) -> int | None:
+        """Return the live row of a page; or, so that it can be removed, one in its place that a base has erased."""
+
+    def find_kept(self, sequence: int) -> int | None:
+        """Return the row of a page that has its bytes, live or not."""
+
+    def begin_commit(self, sequence: int, tail: str, note: bytes) -> PendingCommit:
+        """Note the present state, within milliseconds. Every commit is finished before the folder is opened again."""
+
+    def compact(self) -> int:
+        """Give back the space of rows that no commit has any more; return the bytes that the disk has got."""
+
+    def verify(self) -> None:
+        """Read all live rows that are not in a base; StoreDamagedError names the first that is altered."""
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the bytes on disk of the evidence, and the bytes of memory that grow with the rows."""
+
+class TablesBuild:
+    """Tables of the live rows of a store, built from its file of rows; the store does not change meanwhile.
+
+    rule: whose fingerprints are searched. slots, levels: of the cells. threads: how many work at most. A `Decider` or
+    `ShardEntries` takes the tables, once. An error leaves nothing of what was built.
+    """
+
+    def __init__(self, store: PageStore, rule: Rule, slots: int, levels: int, threads: int) -> None: ...
+    def step(self, rows: int) -> int:
+        """Read the next rows; return how many live ones were read so far. StoreDamagedError names an altered one.
+
+        Rows that the base of the store has lost leave the store.
+        """
+
+class PendingCommit:
+    """A commit whose content is noted."""
+
+    def finish(self, extra: bytes) -> None:
+        """Make it durable in any thread, with what the caller has beside the rows. A second call does nothing.
+
+        StoreFullError leaves the commit before, and the store has to be opened again.
+        """
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Return what the last commit in a folder says, without opening the store; None if there is no store.
+
+    StoreDamagedError if it is altered, ForeignStoreError if another version wrote it.
+    """
+
+def read_commit(folder: Path) -> tuple[Manifest, bytes] | None:
+    """Return the same, with what the caller had beside the rows."""
+
+class HostText:
+    """Learns from pages in their order which sentences are their hosts' own text."""
+
+    def __init__(self, state: bytes = b"") -> None:
+        """Continue from what `state` returned, b"" to begin with; StateError if it is no such state."""
+
+    def __len__(self) -> int:
+        """Return how many sentences are held, common or not."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the tables: 16 KiB for few pages, 16 MiB at most."""
+
+    def learn(self, host: int, terms: Numbers, keys: bytes, sentences: Numbers) -> None:
+        """Learn from a page, whatever its verdict, that its host has these sentences; nothing from one without any.
+
+        host: hash of the host, unsigned 64-bit. terms: of its title, 16 bits each. keys: packed. sentences: 32 bits
+        each.
+        """
+
+    def common(self, host: int, sentences: Numbers) -> list[bool]:
+        """Return which sentences are text of a host, as far as the pages learned so far say."""
+
+    def common_to_pair(self, one: int, ours: Numbers, other: int, theirs: Numbers) -> list[int]:
+        """Return the sentences that do not count when two pages are compared: those that are text of either host.
+
+        one, other: hashes of the hosts. ours, theirs: sentences. Returns the common ones of both pages, ascending and
+        distinct.
+        """
+
+    def copy(self) -> HostText:
+        """Return a copy that later pages do not change."""
+
+    def state(self) -> bytes:
+        """Return the state as bytes, from which another continues alike."""
+
+def clusters_after(groups: bytes, sequences: int) -> bytes:
+    """Return the packed clusters of `GuardState.groups` of a log in which so many records come before them."""
+
+class Rule:
+    """A `MatchRule`, compiled. ConfigurationError if a value of it is out of range."""
+
+    def __init__(self, rule: MatchRule) -> None: ...
+    @property
+    def min_rough_jaccard(self) -> float:
+        """Rough Jaccard similarity below which no row of the table can hold."""
+
+    def compare(self, kept: PageSide, page: PageSide, common: Buffer, same_host: bool) -> ComparedPages | None:
+        """Compare a page with a kept one; None if it is neither a match nor a near miss.
+
+        common: values of sentences that the host of either page repeats, ascending: uint32[n]. same_host: whether both
+        are of one host.
+        """
+
+class PageSide:
+    """What a rule looks at in one of two pages: fingerprints and hashes, unsigned 64-bit or None, packed evidence."""
+
+    def __init__(
+        self, words: int | None, body: int | None, body_hash: int | None, text_hash: int | None, evidence: bytes
+    ) -> None: ...
+
+class ComparedPages:
+    """What a rule says of a candidate.
+
+    score: of a match, 0 to 1, None if it is none. rank: of a near miss, which is the higher the more it says, None of a
+    match. reason: of a verdict; that of a near miss ends with the kept page's name.
+    """
+
+    score: float | None
+    rank: float | None
+    reason: str
+
+def similarity(
+    pages: tuple[bytes, bytes],
+    distance: tuple[int | None, int | None],
+    common: Buffer,
+    same_host: bool,
+    mu_thousandths: int,
+) -> dict[str, float | Fraction | tuple[float, float]]:
+    """Return the quantities of two pages by the names of `Similarity`: floats but for `combined`, an exact fraction.
+
+    `common_letters` has one for each page. pages: packed evidence. distance: in the channels `words` and `body`, in
+    bits. common, same_host: as in `Rule.compare`. mu_thousandths: the weight μ of the combined similarity, 1 to 1000.
+    """
+
+def score_of(words: int | None, body: int | None) -> float | None:
+    """Return the similarity, 0 to 1, of pages whose fingerprints differ in so many bits; None without any.
+
+    The cosine that SimHash estimates, cos(π·d/64), averaged over the channels, rounded to four places. Source:
+    Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, section 3.
+    """
+
+class Page:
+    """A page to decide. Fingerprints and hashes are unsigned 64-bit, None if absent.
+
+    url, host: hashes of its canonical URL and of that URL's host (`core.url.url_and_host_hash`). claim: hash of the URL
+    that it claims. is_judged: whether it is long enough. evidence, keys: packed.
+    """
+
+    def __init__(
+        self,
+        sequence: int,
+        words: int | None,
+        body: int | None,
+        body_hash: int | None,
+        text_hash: int | None,
+        url: int,
+        host: int,
+        evidence: bytes,
+        keys: bytes,
+        *,
+        claim: int | None,
+        is_judged: bool,
+    ) -> None: ...
+
+class Entry:
+    """A kept page: see `core.decision.entries.Entry`."""
+
+    sequence: int
+    words: int | None
+    body: int | None
+    body_hash: int | None
+    url_hash: int
+    indexed: bool
+    evidence: bytes
+    text_hash: int | None
+    host: int
+    ordinal: int
+    keys: bytes
+    settled: bool
+    row: int
+
+    def __init__(
+        self,
+        sequence: int,
+        words: int | None,
+        body: int | None,
+        body_hash: int | None,
+        url_hash: int,
+        indexed: bool,
+        evidence: bytes,
+        text_hash: int | None,
+        host: int,
+        ordinal: int,
+        keys: bytes,
+        settled: bool,
+        row: int,
+    ) -> None: ...
+
+class Decided:
+    """What becomes of a page.
+
+    kind: a `VerdictKind`. reason: of the verdict, None if the page itself says it or there is none; the name of the
+    kept page at `named` follows. guard: which one objects to the match with that page, what it counts, and its limit;
+    of `surge` the recent and the usual share, in percent. original: sequence of the page that the verdict names.
+    words, body: bits in which the two differ. by_claim: whether it is a visit of the URL that it claims;
+    claim_refused: whether it is not. copy: what guards counted, packed (`guard_state.Copy`). The rest is as in
+    `decider.Decision`.
+    """
+
+    kind: str
+    reason: str | None
+    named: int | None
+    guard: tuple[str, int, int] | None
+    original: int | None
+    words: int | None
+    body: int | None
+    score: float | None
+    kept: bool
+    replaces: int | None
+    by_claim: bool
+    claim_refused: bool
+    copy: bytes | None
+
+IndexSizes: TypeAlias = tuple[int, int, int, int, int, int]
+"""Of a block index: rows, distinct fingerprints, bytes, largest bucket, split buckets, buckets of a table."""
+
+CellSizes: TypeAlias = tuple[int, int, int, int, int]
+"""Of the cells: rows in a cell, cells, cells that turned rows away, bytes, bytes of sieves among them."""
+
+Sizes: TypeAlias = tuple[list[IndexSizes | None], CellSizes, tuple[int, int, int], int]
+"""Of the block index of each channel, of the cells; bytes of the tables of URLs, texts and bodies; of the entries."""
+
+GuardFields: TypeAlias = tuple[bytes, int, bytes, int, int, int]
+"""The fields of `GuardState` in their order."""
+
+ExpiryFields: TypeAlias = tuple[int, bytes, int, int]
+"""The fields of `ExpiryState` in their order."""
+
+ShardAnswer: TypeAlias = tuple[Sequence[bytes], bytes | None, bytes, bool]
+"""Of one shard: what it says of each batch of a message, of its record, its oldest entries, and if these are all."""
+
+class Decider:
+    """Decides pages in the order of their sequences, and keeps the entries of kept pages. One thread at a time.
+
+    window: pages by which the tables are behind. slots, levels: of the cells. store, tables: the settled entries; None:
+    in memory. answered: they are elsewhere: how many shards there are, their live entries, what `answered_state`
+    returned. settled: live settled entries that are in no store; young: those that are not settled; removed: removed
+    ones that the cells still need, with the ordinal of the latest page then. The rest is as in `decider.DeciderState`.
+    After InternalError it is of no use: open the state again.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        *,
+        window: int,
+        slots: int,
+        levels: int,
+        store: PageStore | None = None,
+        tables: TablesBuild | None = None,
+        answered: tuple[int, int, bytes | None] | None = None,
+        ordinal: int = 0,
+        settled: Sequence[Entry] = (),
+        young: Sequence[Entry] = (),
+        removed: Sequence[tuple[int, Entry]] = (),
+        host_text: bytes = b"",
+        guards: GuardFields | None = None,
+        expiry: ExpiryFields = (-1, b"", 0, 0),
+        max_pages: int | None = None,
+        max_age_minutes: int | None = None,
+    ) -> None: ...
+    def __len__(self) -> int:
+        """Return the number of live entries."""
+
+    def decide_batch(self, pages: Sequence[Page]) -> list[Decided | None]:
+        """Decide pages in order of their sequences; None for one that is unique, if nothing else is to be said.
+
+        Fewer are returned if something stopped it: `raise_stopped` says what.
+        """
+
+    def panic_at(self, sequence: int) -> None:
+        """Panic at the page with this sequence, as a fault of this module would: for tests."""
+
+    def raise_stopped(self) -> None:
+        """Raise what stopped the latest batch, if something did."""
+
+    def apply(self, pages: Sequence[Page], effects: Sequence[tuple[bool, int | None, bytes | None]]) -> None:
+        """Apply decisions that were made before: the same state follows as from `decide_batch`.
+
+        effects: whether the page has an entry, the sequence of the entry that it replaced, what guards counted, packed.
+        KeyError if it replaced one that there is not.
+        """
+
+    def remove(self, sequence: int) -> None:
+        """Remove the live entry at a sequence; KeyError if there is none."""
+
+    def remove_expired(self, up_to: int) -> None:
+        """Remove all entries up to a sequence."""
+
+    def entry(self, sequence: int) -> Entry | None:
+        """Return the live entry at a sequence."""
+
+    def holds(self, sequence: int) -> bool:
+        """Return whether there is a live entry at a sequence."""
+
+    def young(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order."""
+
+    def visit(self, url: int) -> int | None:
+        """Return the sequence of the earliest live entry with a URL's hash."""
+
+    def set_rule(self, rule: Rule) -> None:
+        """Use another rule from the next page on."""
+
+    def set_keep(self, max_pages: int | None, max_age_minutes: int | None) -> None:
+        """Use other bounds of expiry from the next page on."""
+
+    def advance(self, sequence: int, minute: int) -> bool:
+        """Set the latest time, for pages after a sequence; False, and no effect, unless it is later than any before."""
+
+    def expired(self) -> tuple[int, int]:
+        """Return how many entries expired by their number, and by their age."""
+
+    def expired_up_to(self) -> int:
+        """Return the sequence of the last entry that expired, -1 before any."""
+
+    def minute(self) -> int | None:
+        """Return the latest time, in minutes since 1970."""
+
+    def host_text(self) -> HostText:
+        """Return a copy of what is known of the hosts' own text."""
+
+    def host_text_bytes(self) -> int:
+        """Return the memory of that."""
+
+    def candidates(self, page: Page) -> list[int]:
+        """Return the sequences of the live entries that a page is compared with, ascending; it is not decided."""
+
+    def sizes(self) -> Sizes:
+        """Return the sizes of tables and entries."""
+
+    def piece(self, first: int, limit: int) -> tuple[int, list[Entry]] | None:
+        """Return the first settled entries from a row on, and the row of the last one; None if there are no more."""
+
+    def correct(self, url: int, original: int, duplicate: bool) -> None:
+        """Put a correction in force, by the hashes of two URLs."""
+
+    def work(self) -> tuple[int, int]:
+        """Return how many entries were looked at, and how many compared, for all pages so far."""
+
+    def state(
+        self,
+    ) -> tuple[int, list[Entry], list[tuple[int, Entry]], bytes, GuardFields | None, ExpiryFields]:
+        """Return ordinal, young and removed entries, hosts' own text, guards and expiry, as `__init__` takes them."""
+
+    def answer(self, answers: Sequence[ShardAnswer]) -> None:
+        """Take the answers of all shards to the message that is decided next; StateError if they do not fit."""
+
+    def take_outcome(self) -> tuple[int, bytes, list[tuple[int, int, int]]]:
+        """Return what that message has done: the ordinal of its first page, of each page whether it is kept, removals.
+
+        A removal: the ordinal of the page after which it came, sequence and ordinal of the entry. StateError if the
+        message has fewer pages than the shards have answered for.
+        """
+
+    def answered_state(self) -> bytes | None:
+        """Return what a snapshot has of the answers of shards; None if the settled entries are here."""
+
+    def first_young(self) -> int | None:
+        """Return the sequence of the earliest live entry that is not settled."""
+
+Told: TypeAlias = tuple[bytes, list[int]]
+"""What a shard tells the resolver, and the sequences of the entries in it, ascending."""
+
+class ShardEntries:
+    """The entries of a shard, and its pages that are not settled. Arguments as of `Decider`."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        *,
+        window: int,
+        slots: int,
+        levels: int,
+        store: PageStore | None = None,
+        tables: TablesBuild | None = None,
+    ) -> None: ...
+    def __len__(self) -> int:
+        """Return the number of live entries."""
+
+    def set_rule(self, rule: Rule) -> None:
+        """Use another rule from the next message on."""
+
+    def keep(self, pages: Sequence[Entry]) -> None:
+        """Keep pages of which the resolver has decided that: they wait until they are settled."""
+
+    def remove(self, sequence: int, after: int) -> None:
+        """Remove a live entry, as the effect of the page with the ordinal `after`."""
+
+    def answer(self, first: int, pages: Sequence[Page], targets: Sequence[int | None]) -> list[Told]:
+        """Return what there is of pages, of which the first has the ordinal `first`, in as many parts as are probed.
+
+        targets: of each page the hash of the URL that a correction calls its original.
+        """
+
+    def settle(self, ordinal: int) -> None:
+        """Settle what is due for the page with this ordinal."""
+
+    def oldest(self, most: int) -> tuple[bytes, bool]:
+        """Return the earliest settled entries, and whether these are all."""
+
+    def first(self) -> int | None:
+        """Return the sequence of the earliest settled entry."""
+
+    def holds(self, sequence: int) -> bool:
+        """Return whether there is a live entry at a sequence."""
+
+    def at_url(self, url: int) -> Told:
+        """Return the live entry with a URL's hash, if there is one."""
+
+    def at(self, sequences: Sequence[int]) -> Told:
+        """Return the live entries at some sequences."""
+
+    def sizes(self) -> Sizes:
+        """Return the sizes of tables and entries."""
+
+def pages_of_shard(pages: Sequence[Page], first: int, index: int, of: int) -> list[Entry]:
+    """Return those of some pages that shard `index` of `of` would keep. first: ordinal of the first page."""
+
+def packed_entries(entries: Sequence[Entry]) -> bytes:
+    """Return entries as bytes, for a snapshot."""
+
+def unpacked_entries(packed: bytes) -> list[Entry]:
+    """Return the entries that `packed_entries` wrote; StateError for other bytes."""
+
+def found_in_answer(answer: bytes) -> list[list[int]]:
+    """Return the sequences of what a shard has found for each page of an answer; StateError for other bytes."""

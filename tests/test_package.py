@@ -15,7 +15,7 @@ import dedup_service
 
 API_PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 TYPES_AND_FUNCTIONS = [name for name in dedup_service.__all__ if callable(getattr(dedup_service, name))]
-INTERNAL = {"MatchRow.holds", "MatchRow.holds_within", "MatchRow.bounds"}
+INTERNAL = {"MatchRow.holds"}
 """Methods that the API page hides: they are called by the filter itself."""
 
 

@@ -10,13 +10,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel, popcount
+from dedup_service.core.kernels import kernel
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-
-_FIRST_PAIRS = 1024
-"""Pairs that the first output has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +58,9 @@ def edges_sharing(pages: Integers, keys: Words) -> Edges:
     return Edges(joined // size, joined % size, shared.astype(np.float64))
 
 
-@kernel
 def distances(one: Words, other: Words) -> Integers:
     """Return the number of differing bits of each pair: int64[n]."""
-    found = np.empty(len(one), np.int64)
-    for at in range(len(one)):
-        found[at] = popcount(one[at] ^ other[at])
+    found: Integers = np.bitwise_count(one ^ other).astype(np.int64)
     return found
 
 
@@ -95,24 +89,6 @@ def pairs_within(fingerprints: Words, radius: int) -> tuple[Integers, Integers]:
 
     fingerprints: uint64[n]; both results are int64[m].
     """
-    later, earlier = np.empty(_FIRST_PAIRS, np.int64), np.empty(_FIRST_PAIRS, np.int64)
-    found = _all_pairs(fingerprints, radius, later, earlier)
-    if found > _FIRST_PAIRS:
-        later, earlier = np.empty(found, np.int64), np.empty(found, np.int64)
-        _all_pairs(fingerprints, radius, later, earlier)
-    return later[:found], earlier[:found]
-
-
-@kernel
-def _all_pairs(fingerprints: Words, radius: int, later: Integers, earlier: Integers) -> int:
-    """Write pairs while there is room; return how many there are."""
-    found = 0
-    for at in range(1, len(fingerprints)):
-        fingerprint = fingerprints[at]
-        for before in range(at):
-            if popcount(fingerprints[before] ^ fingerprint) <= radius:
-                if found < len(later):
-                    later[found] = at
-                    earlier[found] = before
-                found += 1
-    return found
+    places = range(len(fingerprints))
+    found = [np.flatnonzero(distances(fingerprints[:at], fingerprints[at : at + 1]) <= radius) for at in places]
+    return np.repeat(places, [len(earlier) for earlier in found]), np.concatenate([np.empty(0, np.int64), *found])

@@ -28,7 +28,6 @@ from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.store import Store, digest_of_code, digest_of_modules
 from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import Workspace
-from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evaluation.scoring import Evaluation, Share, score_stream
 from dedup_service.core.fingerprinter import Fingerprinter
@@ -95,17 +94,21 @@ class Filter:
 
     def __init__(self, rule: MatchRule, space_id: str) -> None:
         self._names = _Names()
-        self._candidates = LocalCandidates(rule)
-        self._decider = Decider(rule, space_id, self._names, candidates=self._candidates)
+        self._decider = Decider(rule, space_id, self._names)
         self.work: list[tuple[int, int]] = []
 
     def decide(self, prepared: PreparedPage) -> Verdict:
         """Return the verdict on the next page."""
         self._names.ids.append(prepared.page.id)
-        self._candidates.last_candidates = self._candidates.last_read = 0
+        candidates, read = self._work
         verdict = self._decider.decide(len(self._names.ids), prepared).verdict
-        self.work.append((self._candidates.last_candidates, self._candidates.last_read))
+        self.work.append((self._work[0] - candidates, self._work[1] - read))
         return verdict
+
+    @property
+    def _work(self) -> tuple[int, int]:
+        """Candidates of all pages so far, and pieces of evidence read."""
+        return self._decider._native.work()  # noqa: SLF001 - nobody else asks
 
 
 @dataclass

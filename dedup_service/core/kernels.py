@@ -14,7 +14,7 @@ their steps and the constants of these inside. numba compares the file of a kern
 use when a step, a kernel or a constant that it reaches was another one, in whatever file. Otherwise a checkout that is
 updated would go on with steps that read memory as the code before wrote it.
 
-`popcount` and `prefetch` are instructions that no operator of Python stands for.
+`prefetch` is an instruction that no operator of Python stands for.
 """
 
 import hashlib
@@ -176,15 +176,6 @@ def _has_array(annotation: Any) -> bool:
     return get_origin(annotation) is np.ndarray or any(map(_has_array, get_args(annotation)))
 
 
-def _ctpop(_typing: Any, _word: Any) -> Any:
-    """Declare the type `popcount(uint64) -> int64` and emit its code, as numba requires of an intrinsic."""
-
-    def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), emit
-
-
 def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     """Declare the type `prefetch(array, int64)` and emit its code: for reading, into all levels of cache."""
 
@@ -199,13 +190,6 @@ def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
 
     return types.void(array, types.int64), emit
 
-
-popcount = cast("Callable[[Any], int]", intrinsic(_ctpop))
-"""Return how many bits of a uint64 are set. Callable from kernels only.
-
-LLVM's `ctpop` becomes POPCNT for one word, and over an array the widest form that the processor has
-(VPOPCNTQ, or a table look-up in AVX2 registers).
-"""
 
 prefetch = cast("Callable[[npt.NDArray[Any], int], None]", intrinsic(_prefetch))
 """Fetch the cache line of array[index]; the index may lie outside the array. Callable from kernels only.

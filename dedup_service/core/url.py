@@ -207,15 +207,16 @@ def host_hash(canonical_url: str) -> int:
 
 
 def url_and_host_hash(canonical_url: str) -> tuple[int, int]:
-    """Return `url_hash` and `host_hash` of a canonical URL, in two thirds of the time of both.
+    """Return `url_hash` of a canonical URL, and an unsigned 64-bit hash of its host, whose upper half is `host_hash`.
 
     Example:
-        >>> url_and_host_hash("http://a.test/b") == (url_hash("http://a.test/b"), host_hash("http://a.test/b"))
+        >>> url, host = url_and_host_hash("http://a.test/b")
+        >>> (url, host >> 32) == (url_hash("http://a.test/b"), host_hash("http://a.test/b"))
         True
     """
     encoded = canonical_url.encode("utf-8", "surrogatepass")  # only what is ASCII has bytes of ASCII in it
     host = encoded.partition(b"://")[2].partition(b"/")[0]
-    return xxhash.xxh3_64_intdigest(encoded), xxhash.xxh3_64_intdigest(host) >> 32
+    return xxhash.xxh3_64_intdigest(encoded), xxhash.xxh3_64_intdigest(host)
 
 
 class PageAddresses(NamedTuple):

@@ -16,7 +16,7 @@ from pathlib import Path
 from dedup_service.core.log_records import offset_of
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
-from dedup_service.runtime.store.manifest import read_manifest
+from dedup_service.runtime.store.page_files import committed
 from tests.chaos.fault_targets import Fault, FaultTargets
 from tests.chaos.faults import (
     kill_all_services,
@@ -203,9 +203,10 @@ def _stop_behind(targets: FaultTargets, resolver: ServiceProcess, message: int) 
 def _snapshot_at(service: ServiceProcess) -> int:
     """Return the message of the last snapshot of a process that is stopped, -1 if there is none."""
     try:
-        return offset_of(read_manifest(service.state / PAGES_FOLDER).sequence)
+        manifest = committed(service.state / PAGES_FOLDER)
     except (StoreDamagedError, ForeignStoreError):
         return -1
+    return -1 if manifest is None else offset_of(manifest.sequence)
 
 
 def _with_shards(arguments: Sequence[str], shards: int) -> list[str]:

@@ -1,13 +1,14 @@
 """Files of a state folder and profiles: any bytes are read, or refused with the error that each reader documents."""
 
+import struct
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service._native import PageStore, StoreLabel, read_commit, read_manifest
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text
 from dedup_service.runtime.kafka.state.deciding_state import (
@@ -18,12 +19,13 @@ from dedup_service.runtime.kafka.state.deciding_state import (
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
-from dedup_service.runtime.store.manifest import MANIFEST, STORE_VERSION, Manifest, StoreLabel, read_manifest
+from dedup_service.runtime.store.page_files import MANIFEST, open_or_create
 from tests.fuzz.budget import within
 from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import mutated, mutated_text
 from tests.runtime.kafka.state.test_deciding_state import deciders, replica_states
 
+LABEL = StoreLabel("log", "space")
 PIECES = (
     b"\x00",
     b"\xff",
@@ -34,7 +36,8 @@ PIECES = (
     b"\x91" * 3_000,
     b"\xcf" + b"\xff" * 8,
 )
-CONTENT = msgspec.json.encode(Manifest(STORE_VERSION, "a store", StoreLabel("log", "space"), 64))
+START = 20
+"""Bytes of a manifest before its header: magic, version, length and checksum of the header."""
 TOML = (
     "[match]\n",
     "[[match]]\n",
@@ -61,12 +64,16 @@ def check_profile(text: str) -> None:
         assert parse_profile(profile_text(rule)) == rule
 
 
-def check_manifest(content: bytes, folder: Path) -> None:
-    """What must hold for any file that a checksum calls whole."""
-    line = b'{"checksum":"%s","content":%s}' % (xxhash.xxh3_128_hexdigest(content).encode(), content)
-    (folder / MANIFEST).write_bytes(line)
-    with within(content), suppress(StoreDamagedError, ForeignStoreError):
-        assert read_manifest(folder).version == STORE_VERSION
+def check_manifest(header: bytes, folder: Path) -> None:
+    """What must hold for any manifest whose checksum fits, which a fault of our own may write."""
+    start = b"twinsiev" + struct.pack("<3I", 1, len(header), zlib.crc32(header))
+    (folder / MANIFEST).write_bytes(start + header)
+    with within(header):
+        for read in (read_manifest, read_commit):
+            with suppress(StoreDamagedError, ForeignStoreError):
+                read(folder)
+        with suppress(StoreDamagedError, ForeignStoreError):
+            PageStore.open(folder, LABEL, writable=False).close()
 
 
 def check_state(value: bytes) -> None:
@@ -96,7 +103,11 @@ def test_any_text_is_a_profile_or_a_clear_error(text: str) -> None:
 @given(data=st.data())
 def test_any_file_is_a_manifest_or_refused(data: st.DataObject, tmp_path: Path) -> None:
     """Also one whose checksum fits, which a fault of our own may write."""
-    check_manifest(data.draw(mutated(st.just(CONTENT), (b"-", b"9", b"0", b"null", b"[" * 3_000, *PIECES))), tmp_path)
+    open_or_create(tmp_path, LABEL).close()
+    content = (tmp_path / MANIFEST).read_bytes()
+    header = content[START : START + int.from_bytes(content[12:16], "little")]
+    check_manifest(data.draw(mutated(st.just(header), PIECES)), tmp_path)
+    (tmp_path / MANIFEST).unlink()
 
 
 @fuzzed(10)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dedup_service.core.decision.host_text import TITLES
 from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.explain_tables import show_explanation
 from dedup_service.interfaces.explain_json import explanation_to_dict
@@ -17,6 +16,9 @@ from dedup_service.runtime.explain.explainer import Explainer
 from dedup_service.runtime.explain.journal_pages import live_pages, state_pages
 from dedup_service.runtime.resources import build_fingerprinter
 from tests.interfaces.cli.running import article
+
+TITLES = 5
+"""Other titles with which a sentence is its host's own."""
 
 FRAME = [f"{article(seed, 12).capitalize()}." for seed in range(500, 505)]
 OWN = [f"{article(seed, 12).capitalize()}." for seed in range(20)]

@@ -12,12 +12,13 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from tests.oracle.plain_cells import PlainCells, keys_of
+from tests.oracle.similarity import letters_of
 
 CHANNELS = ("words", "body")
 FAR = 255
@@ -199,10 +200,24 @@ class KeptPages:
 
 
 def may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> bool:
-    """Return whether a kept page may have a Jaccard similarity of `min_jaccard` to a page, looked at alone."""
-    columns = EvidenceColumns.of(np.frombuffer(kept, np.uint8), np.zeros(1, np.int64), np.array([len(kept)]))
-    with_shingles = np.flatnonzero(columns.shingles)
-    return len(columns.similar(with_shingles, evidence, common, min_jaccard)) > 0
+    """Return whether a kept page may have a Jaccard similarity of `min_jaccard` to a page.
+
+    common: sentences of the page that are its host's own text. Only those that both have are known, so a page of which
+    this is said may still be less similar.
+    """
+    other = Evidence(kept)
+    if not (evidence.shingles and other.shingles):
+        return False
+    sentences = evidence.sentence_values.tolist()
+    ours = set(common.tolist()) & set(sentences)
+    known, a_letter = letters_of(sentences), evidence.shingles / evidence.letters if evidence.letters else 0.0
+    if known:
+        a_letter *= max(1.0, evidence.letters / known)
+    rough = estimated_jaccard(evidence.sketch, other.sketch)
+    shared = rough * ((evidence.shingles + other.shingles) / (1.0 + rough))
+    rest = max(0.0, shared - letters_of(ours & set(other.sentence_values.tolist())) * a_letter)
+    own = evidence.shingles - min(letters_of(ours), float(evidence.letters)) * a_letter
+    return rough >= min_jaccard and rest >= min_jaccard * max(rest, own)
 
 
 def _telling_body(prepared: PreparedPage) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dedup_service.core.decision.host_text import HostText
+from dedup_service._native import HostText
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard
 from dedup_service.core.evidence.sketch import estimated_jaccard
@@ -248,7 +248,9 @@ class Oracle:
         """Return the candidates; of many, those that may be similar without the host's own text."""
         evidence = Evidence(prepared.evidence)
         sentences = evidence.sentence_values
-        common = sentences[self._host_text.common(host_hash(prepared.page.canonical_url), sentences)]
+        common = sentences[
+            np.array(self._host_text.common(host_hash(prepared.page.canonical_url), sentences), np.bool_)
+        ]
         found = self._kept.candidates(rule, prepared, common)
         if not rule.verified:
             return found
@@ -291,7 +293,7 @@ class Oracle:
         ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
         sentences = np.union1d(ours.sentence_values, theirs.sentence_values)
         hosts = {host_hash(page.page.canonical_url) for page in (kept.prepared, prepared)}
-        common = sentences[np.any([self._host_text.common(host, sentences) for host in hosts], axis=0)]
+        common = sentences[np.any([self._host_text.common(host, sentences) for host in hosts], axis=0).astype(np.bool_)]
         if estimated_jaccard(ours.sketch, theirs.sketch) < least_similarity(rule):
             return None
         distance = Distance(**_distance(kept.prepared, prepared))

@@ -7,6 +7,7 @@ too, but it is not `indexed`: its URL is known, and no fingerprint index finds i
 from dataclasses import dataclass, field
 from typing import Self
 
+from dedup_service import _native
 from dedup_service.core.features.simhash import hamming
 from dedup_service.core.page import Fingerprint, PreparedPage
 from dedup_service.core.url import host_hash
@@ -56,32 +57,6 @@ class Entry:
             keys=prepared.keys,
         )
 
-    def settle(self, path: bytes, row: int) -> Self:
-        """Return the entry after it left the window. path: through the cells. row: in the store."""
-        return self._changed(self.evidence, path, True, row)
-
-    def without_evidence(self) -> Self:
-        """Return the entry with what the cells need to remove it."""
-        return self._changed(b"", self.keys, self.settled, self.row)
-
-    def _changed(self, evidence: bytes, keys: bytes, settled: bool, row: int) -> Self:
-        """Return the entry with other values of these fields; `replace` of dataclasses takes several times as long."""
-        return type(self)(
-            self.sequence,
-            self.words,
-            self.body,
-            self.body_hash,
-            self.url_hash,
-            self.indexed,
-            evidence,
-            self.text_hash,
-            self.host,
-            self.ordinal,
-            keys,
-            settled,
-            row,
-        )
-
     def channel(self, name: str) -> int | None:
         """Return the fingerprint of channel `name` (`words` or `body`), or None."""
         return self.words if name == "words" else self.body
@@ -93,3 +68,49 @@ class Entry:
 
 def _bits(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else hamming(a, b)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedEntry:
+    """An entry that was removed when `ordinal` was the latest page, and that the cells still need."""
+
+    ordinal: int
+    entry: Entry
+
+
+def native_entry(entry: Entry) -> _native.Entry:
+    """Return an entry as the native decider takes it."""
+    return _native.Entry(
+        entry.sequence,
+        entry.words,
+        entry.body,
+        entry.body_hash,
+        entry.url_hash,
+        entry.indexed,
+        entry.evidence,
+        entry.text_hash,
+        entry.host,
+        entry.ordinal,
+        entry.keys,
+        entry.settled,
+        entry.row,
+    )
+
+
+def entry_of_native(entry: _native.Entry) -> Entry:
+    """Return an entry of the native decider."""
+    return Entry(
+        entry.sequence,
+        entry.words,
+        entry.body,
+        entry.body_hash,
+        entry.url_hash,
+        entry.indexed,
+        entry.evidence,
+        entry.text_hash,
+        entry.host,
+        entry.ordinal,
+        entry.keys,
+        entry.settled,
+        entry.row,
+    )

@@ -9,7 +9,6 @@ of all rows, each followed by its keys, is one byte string, in the order of the 
 BODY_DECIDES says that a body is long enough for an equal one to be a copy under any title.
 """
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,12 +34,6 @@ ROW = np.dtype(
         ("flags", "u1"),
     ]
 )
-
-ROW_STRUCT = struct.Struct("<q5QIQIHB")
-"""The same fields, of one row."""
-
-Rows = npt.NDArray[Any]
-"""ROW[n]."""
 
 _WORDS, _BODY, BODY_HASH, INDEXED, TEXT_HASH, SETTLED, BODY_DECIDES = 1, 2, 4, 8, 16, 32, 64
 _WORD = (1 << 64) - 1
@@ -85,13 +78,6 @@ def page_flags(page: PreparedPage) -> int:
         | (TEXT_HASH if page.text_hash is not None else 0)
         | (BODY_DECIDES if page.body_hash is not None and size_of(page.evidence) >= LONG else 0)
     )
-
-
-def indexed_by(flags: npt.NDArray[np.uint8], channel: str) -> npt.NDArray[np.bool_]:
-    """Return which rows the block index of a channel has, by their flags: bool[n]."""
-    required = np.uint8(INDEXED | channel_flag(channel))
-    mask: npt.NDArray[np.bool_] = (flags & required) == required
-    return mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,34 +156,6 @@ class EntryRows:
         evidence = np.frombuffer(self.evidence, np.uint8)
         for row, start in zip(self.rows.tolist(), self.evidence_starts.tolist(), strict=True):
             yield entry_of(row, evidence, start)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spans:
-    """Bytes of several rows, end to end. data: uint8[m]; starts: int64[n + 1], of row i from starts[i]."""
-
-    data: npt.NDArray[np.uint8]
-    starts: npt.NDArray[np.int64]
-
-    @staticmethod
-    def joined(parts: Sequence[bytes]) -> "Spans":
-        """Return the spans of some values."""
-        starts = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(part) for part in parts], out=starts[1:])
-        return Spans(np.frombuffer(b"".join(parts), np.uint8), starts)
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, place: int) -> bytes:
-        return self.data[self.starts[place] : self.starts[place + 1]].tobytes()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EvidenceSpans(Spans):
-    """The evidence of several rows, each followed by its keys. sizes: int64[n], of the evidence without the keys."""
-
-    sizes: npt.NDArray[np.int64]
 
 
 EntryPieces = Iterable[EntryRows]

@@ -26,11 +26,6 @@ class Overrides:
         return bool(self._original_of)
 
     @property
-    def any_distinct(self) -> bool:
-        """Whether any two pages are called no duplicates of each other."""
-        return bool(self._distinct)
-
-    @property
     def records(self) -> tuple[CorrectionRecord, ...]:
         """The corrections in force, oldest first."""
         return tuple(self._records.values())

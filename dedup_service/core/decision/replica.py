@@ -17,13 +17,19 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.bases import BasedState, base_of
-from dedup_service.core.decision.candidates import Candidates, CandidateSizes, LocalCandidates
-from dedup_service.core.decision.decider import Decider, DeciderState, Decision, MutablePageNames
+from dedup_service.core.decision.decider import (
+    CandidateSizes,
+    Decider,
+    DeciderState,
+    Decision,
+    MutablePageNames,
+    SettledElsewhere,
+)
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries
-from dedup_service.core.decision.entry_tables import EntryTables
-from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.decision.seen_records import SeenRecords
 from dedup_service.core.errors import StateError
@@ -50,8 +56,8 @@ from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKi
 DELETED_UNREAD = "were deleted before they were read"
 """How the problem of records that nobody has read ends."""
 
-OpenEntries = Callable[[str, Policy], tuple[EntryStore, EntryTables]]
-"""Opens the settled entries of a log, with their tables: (identity of the log, policy in force).
+OpenEntries = Callable[[str, Policy], EntryStore]
+"""Opens the settled entries of a log: (identity of the log, policy in force).
 
 A log has them from its first policy on.
 """
@@ -59,7 +65,7 @@ A log has them from its first policy on.
 OpenBases = Callable[[str, Policy], BasedState]
 """Returns what a log with bases begins with: (identity of the log, its first policy)."""
 
-NewCandidates = Callable[[Policy, DeciderState], Candidates]
+NewCandidates = Callable[[Policy, DeciderState], SettledElsewhere]
 """Makes the candidates of a log whose entries are elsewhere, as they are in a state of its decider."""
 
 Wanted = Callable[[RecordColumns], Sequence[bool]]
@@ -166,7 +172,6 @@ class Replica:
         self._names = names
         self._open_entries, self._elsewhere, self._open_bases = entries, candidates, bases
         self._overrides = Overrides(state.corrections)
-        self._candidates: LocalCandidates | None = None
         self._decisions: Generator[Decision, None, None] | None = None  # of the pages of a batch that come next
         self._removals: deque[tuple[str, str]] = deque(maxlen=_MAX_REMOVALS)
         self._seen = SeenRecords(state.seen)
@@ -197,7 +202,7 @@ class Replica:
                 self.counts["unreadable"] += 1
             case TimeRecord(minute):
                 if self._decider is not None:
-                    self._decider.expiry.advance(sequence, minute)
+                    self._decider.advance(sequence, minute)
             case RetractionRecord():
                 self._retract(record.url, "retraction")
                 self.counts["retraction"] += 1
@@ -244,7 +249,7 @@ class Replica:
 
     def host_text(self) -> HostText:
         """Return a copy of what is known of the hosts' own text; some milliseconds at most."""
-        return HostText() if self._decider is None else self._decider.host_text.copy()
+        return HostText() if self._decider is None else self._decider.host_text()
 
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None."""
@@ -257,12 +262,12 @@ class Replica:
     @property
     def expired(self) -> dict[str, int]:
         """Entries that expired so far, by reason."""
-        return {} if self._decider is None else {str(reason): n for reason, n in self._decider.expiry.expired.items()}
+        return {} if self._decider is None else {str(reason): n for reason, n in self._decider.expired.items()}
 
     @property
     def expired_up_to(self) -> int:
         """Sequence up to which no entry is live, because they expired; -1 if none did."""
-        return -1 if self._decider is None else self._decider.expiry.up_to
+        return -1 if self._decider is None else self._decider.expired_up_to
 
     @property
     def corrections(self) -> tuple[CorrectionRecord, ...]:
@@ -275,16 +280,11 @@ class Replica:
 
     def sizes(self) -> CandidateSizes | None:
         """Return the sizes of the indexes, None before there is a policy; takes about 1 ms."""
-        return None if self._candidates is None else self._candidates.sizes()
+        return None if self._decider is None else self._decider.sizes()
 
-    def memory(self) -> dict[str, int]:
-        """Return the bytes of memory by structure, of those that are not in its store and tables."""
-        return {} if self._decider is None else {"host_text": self._decider.host_text.size_bytes}
-
-    @property
-    def candidates(self) -> LocalCandidates | None:
-        """The entries, if they are in this process and there is a policy."""
-        return self._candidates
+    def entry(self, sequence: int) -> Entry | None:
+        """Return the live entry of the page at `sequence`, or None."""
+        return None if self._decider is None else self._decider.entry(sequence)
 
     def take_removals(self) -> list[tuple[str, str]]:
         """Return the entries removed since the last call, except by updates: (`retraction` …, URL).
@@ -521,6 +521,8 @@ class Replica:
 
     def _correct(self, record: CorrectionRecord) -> None:
         self._overrides.add(record)
+        if self._decider is not None:
+            self._decider.correct(record)
         if record.duplicate:
             self._retract(record.url, "correction")
         self.counts["correction"] += 1
@@ -538,37 +540,23 @@ class Replica:
             self._decider = self._new_decider(record.policy, (), begun.decider)
             for correction in begun.corrections:
                 self._overrides.add(correction)
+                self._decider.correct(correction)
         self.log = log
         self._decider.set_rule(record.policy.rule)
-        self._decider.expiry.keep = record.policy.keep
+        self._decider.keep = record.policy.keep
         self.policy, self.policy_sequence = record.policy, sequence
 
     def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
-        candidates: Candidates
-        if self._elsewhere is not None:
-            candidates = self._elsewhere(policy, state)
-        else:
-            candidates = self._candidates = self._local_candidates(policy, rows, state)
+        entries = None if self._open_entries is None else self._open_entries(self.log or "", policy)
         return Decider(
             policy.rule,
             policy.space_id,
             self._names,
+            layout=policy.layout,
+            restored=rows if entries is None else (),
             state=state,
             overrides=self._overrides,
-            candidates=candidates,
+            entries=entries,
+            elsewhere=None if self._elsewhere is None else self._elsewhere(policy, state),
             keep=policy.keep,
-        )
-
-    def _local_candidates(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> LocalCandidates:
-        store, tables = None, None
-        if self._open_entries is not None:
-            store, tables = self._open_entries(self.log or "", policy)
-            rows = [EntryRows.from_entries(state.young)] if state.young else []
-        return LocalCandidates(
-            policy.rule,
-            rows,
-            store=store,
-            tables=tables,
-            layout=policy.layout,
-            removed=state.removed,
         )

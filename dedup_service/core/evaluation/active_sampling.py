@@ -32,12 +32,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from dedup_service.core.decision.candidates import LocalCandidates
+from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import MAX_RADIUS, Similarity
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.match_row import UPPER_BOUNDS, MatchRow
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.core.rules.rule import BITS, DistanceBound, MatchRule
@@ -49,6 +49,9 @@ MAX_COMPARED = 64
 
 JACCARD_SLACK = 0.2
 """How far below every Jaccard bound of the rule a pair is still compared."""
+
+_EVERY_PAGE = 1 << 40
+"""Pages of a window that none leaves, so that each page is compared with all."""
 
 MAX_PAIRS = 4
 """Pairs of a page with earlier ones, on each side of the rule."""
@@ -68,7 +71,7 @@ class CandidatePairs:
         search_rule = MatchRule(bounds, keys=True, verified=rule.verified or PROFILES[DEFAULT_PROFILE].verified)
         self._rule, self._nearest = rule, nearest
         self._min_jaccard = min((row.jaccard for row in rule.verified), default=-1.0) - JACCARD_SLACK
-        self._candidates = LocalCandidates(search_rule)
+        self._decider = Decider(search_rule, "", self, layout=IndexLayout(window=_EVERY_PAGE))
         self._entries: dict[int, tuple[Entry, str]] = {}
         self._bodies: set[int] = set()
         self._pages = 0
@@ -83,17 +86,17 @@ class CandidatePairs:
         self._bodies.add(prepared.body_hash)
         entry = Entry.from_page(place, prepared, url_hash(prepared.page.canonical_url))
         host = urlsplit(prepared.page.canonical_url).hostname or ""
-        self._candidates.announce(PageColumns.of_pages([(place, prepared)], 0))
-        self._candidates.begin(0)  # no page leaves the window, in which all are compared
         self._compare(entry, host, prepared)
-        self._candidates.add()
-        self._candidates.finish()
+        self._decider.replay([(place, prepared)], [(True, None, None)])
         self._entries[place] = (entry, host)
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return a placeholder: no page is decided."""
+        return (str(sequence), "")
 
     def _compare(self, entry: Entry, host: str, prepared: PreparedPage) -> None:
         evidence, pairs = Evidence(entry.evidence), []
-        for candidate in self._candidates.find(evidence)[-MAX_COMPARED:]:
-            place = candidate.sequence
+        for place in self._decider.candidates(entry.sequence, prepared)[-MAX_COMPARED:]:
             earlier, other = self._entries[place]
             if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._min_jaccard:
                 continue

@@ -14,11 +14,12 @@ import struct
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from dedup_service.core.evidence.numbers import CHARACTERS, figures_digest, numbers_of, sampled_numbers
 from dedup_service.core.evidence.sentences import ENDS, sentence_values
 from dedup_service.core.evidence.sketch import BINS, SKETCH_BYTES, sketch
-from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, popcount
+from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import PLANE, code_points, is_letter_above, letter_table
@@ -28,6 +29,9 @@ SHINGLE = 5
 
 MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 128, 32
 
+BITS = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+"""How many bits of each byte are set."""
+
 _HEADER = struct.Struct("<IIIIIQBBBH")
 _SKETCH_AT = _HEADER.size
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
@@ -36,7 +40,6 @@ _REST_AT = _SKETCH_AT + SKETCH_BYTES
 # Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
 _UNSPACED_FROM = 0x0E00
 _NOTHING = (0,) * 10
-_SHINGLES_AT, _FIGURES_AT, _COUNTS_AT = 8, 20, 28
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
 MAX_PACKED = _REST_AT + MAX_SENTENCES * _BYTES_A_SENTENCE + MAX_TERMS * _BYTES_A_TERM + MAX_NUMBERS * _BYTES_A_NUMBER
@@ -151,7 +154,6 @@ def title_terms(title: npt.NDArray[np.uint32], letters: npt.NDArray[np.bool_]) -
     return np.unique((hashes[:count] >> np.uint64(48)).astype(np.uint16))[:MAX_TERMS]
 
 
-@long_kernel
 def equal_sketch_bits(
     packed: npt.NDArray[np.uint8],
     starts: npt.NDArray[np.int64],
@@ -163,141 +165,12 @@ def equal_sketch_bits(
     packed: the bytes of all pieces, uint8. starts, sizes: of each piece, int64[n]. sketch: uint8[m], the first m
     bytes of one. A piece that is too short has 0.
     """
-    equal = np.zeros(len(starts), dtype=np.int64)
-    for piece in range(len(starts)):
-        if sizes[piece] < _REST_AT:
-            continue
-        for byte in range(len(sketch)):
-            differing = packed[starts[piece] + _SKETCH_AT + byte] ^ sketch[byte]
-            equal[piece] += 8 - popcount(np.uint64(differing))
+    equal = np.zeros(len(starts), np.int64)
+    whole = np.flatnonzero(sizes >= _REST_AT)
+    if len(whole):
+        sketches = sliding_window_view(packed, len(sketch))[starts[whole] + _SKETCH_AT]
+        equal[whole] = BITS[~(sketches ^ sketch)].sum(axis=1, dtype=np.int64)
     return equal
-
-
-@long_kernel
-def read_columns(
-    packed: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
-    shingles: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
-    sketches: npt.NDArray[np.uint8],
-    sentences: npt.NDArray[np.uint8],
-) -> None:
-    """Read the numbers of shingles and of sentences of n pieces of packed evidence, their sketches and sentences.
-
-    packed: the bytes of all pieces. starts, sizes: of each piece, int64[n]. Receive: shingles, counts: int64[n];
-    sketches: uint8[n, SKETCH_BYTES]; sentences: uint8[n, 4 * MAX_SENTENCES], of which 4 * counts are written.
-    """
-    for piece in range(len(starts)):
-        start, shingles[piece], counts[piece] = starts[piece], 0, 0
-        sketches[piece] = 0
-        if sizes[piece] < _REST_AT:
-            continue
-        at = start + _COUNTS_AT
-        numbers, values, terms = np.int64(packed[at]), np.int64(packed[at + 1]), np.int64(packed[at + 2])
-        metadata = np.int64(packed[at + 3]) | np.int64(packed[at + 4]) << 8
-        rest = _BYTES_A_NUMBER * numbers + _BYTES_A_SENTENCE * values + _BYTES_A_TERM * terms + metadata
-        if sizes[piece] != _REST_AT + rest or values > MAX_SENTENCES:
-            continue
-        for byte in range(4):
-            shingles[piece] |= np.int64(packed[start + _SHINGLES_AT + byte]) << (8 * byte)
-        counts[piece] = values
-        sketches[piece] = packed[start + _SKETCH_AT : start + _REST_AT]
-        sentences[piece, : 4 * values] = packed[start + _REST_AT : start + _REST_AT + 4 * values]
-
-
-# Steps of a loop that reads the evidence of one page, as `Evidence` does.
-
-
-@kernel_inline
-def little_endian(packed: npt.NDArray[np.uint8], start: int, size: int) -> np.uint64:
-    """Return the number in `size` bytes."""
-    value = np.uint64(0)
-    for byte in range(size):
-        value |= np.uint64(packed[start + byte]) << np.uint64(8 * byte)
-    return value
-
-
-@kernel_inline
-def header_of(packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64]) -> np.uint64:
-    """Write what the header says into header: int64[9], and return the digest of the figures.
-
-    These are letters, size, shingles, numbers and sentences of the page, then how many numbers, sentences and terms its
-    evidence has, and bytes of metadata. All are 0 for empty or invalid evidence.
-    """
-    header[:] = 0
-    if len(packed) < _REST_AT:
-        return np.uint64(0)
-    numbers, sentences = np.int64(packed[_COUNTS_AT]), np.int64(packed[_COUNTS_AT + 1])
-    terms, metadata = np.int64(packed[_COUNTS_AT + 2]), np.int64(little_endian(packed, _COUNTS_AT + 3, 2))
-    values = _BYTES_A_NUMBER * numbers + _BYTES_A_SENTENCE * sentences + _BYTES_A_TERM * terms
-    if len(packed) != _REST_AT + values + metadata:
-        return np.uint64(0)
-    for field in range(5):
-        header[field] = np.int64(little_endian(packed, 4 * field, 4))
-    header[5], header[6], header[7], header[8] = numbers, sentences, terms, metadata
-    return little_endian(packed, _FIGURES_AT, 8)
-
-
-@kernel_inline
-def sketch_difference(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> int:
-    """Return how many bits of two sketches differ. Both pages' evidence is valid."""
-    differing = 0
-    for word in range(SKETCH_BYTES // 8):
-        at = _SKETCH_AT + 8 * word
-        differing += popcount(little_endian(one, at, 8) ^ little_endian(other, at, 8))
-    return differing
-
-
-@kernel_inline
-def read_sentences(
-    packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64], values: npt.NDArray[np.uint32]
-) -> bool:
-    """Write the sentences into values: uint32[256]; return whether they ascend and are distinct."""
-    ascend = True
-    for place in range(header[6]):
-        values[place] = np.uint32(little_endian(packed, _REST_AT + _BYTES_A_SENTENCE * place, 4))
-        ascend = ascend and (place == 0 or values[place - 1] < values[place])
-    return ascend
-
-
-@kernel_inline
-def read_terms(packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64], values: npt.NDArray[np.uint32]) -> bool:
-    """Write the terms into values: uint32[256]; return whether they ascend and are distinct."""
-    start = _REST_AT + _BYTES_A_SENTENCE * header[6]
-    ascend = True
-    for place in range(header[7]):
-        values[place] = np.uint32(little_endian(packed, start + _BYTES_A_TERM * place, 2))
-        ascend = ascend and (place == 0 or values[place - 1] < values[place])
-    return ascend
-
-
-@kernel_inline
-def read_numbers(packed: npt.NDArray[np.uint8], header: npt.NDArray[np.int64], values: npt.NDArray[np.uint32]) -> bool:
-    """Write the numbers, value << 8 | unit, into values: uint32[256]; return whether they ascend; some may be equal."""
-    units = _REST_AT + _BYTES_A_SENTENCE * header[6] + _BYTES_A_TERM * header[7] + 2 * header[5]
-    ascend = True
-    for place in range(header[5]):
-        value = little_endian(packed, units - 2 * (header[5] - place), 2)
-        values[place] = np.uint32(value << np.uint64(8)) | np.uint32(packed[units + place])
-        ascend = ascend and (place == 0 or values[place - 1] <= values[place])
-    return ascend
-
-
-@long_kernel
-def sketches_of(
-    packed: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], length: int
-) -> npt.NDArray[np.uint8]:
-    """Return the first `length` bytes of the sketch of each of n pieces of packed evidence: uint8[n, length].
-
-    They are 0 where there are not so many. The arguments are those of `read_columns`.
-    """
-    found = np.zeros((len(starts), length), np.uint8)
-    for piece in range(len(starts)):
-        if sizes[piece] >= _SKETCH_AT + length:
-            start = starts[piece] + _SKETCH_AT
-            found[piece] = packed[start : start + length]
-    return found
 
 
 def size_of(packed: bytes) -> int:
@@ -308,12 +181,6 @@ def size_of(packed: bytes) -> int:
 def sketch_of(packed: bytes, size: int) -> bytes:
     """Return the first `size` bytes of the sketch in packed evidence; b"" for empty evidence."""
     return packed[_SKETCH_AT : _SKETCH_AT + size]
-
-
-def term_bytes(packed: bytes, sentences: int) -> bytes:
-    """Return the terms of the title in packed evidence with so many sentences, uint16 each; b"" if it has none."""
-    start = _REST_AT + _BYTES_A_SENTENCE * sentences
-    return packed[start : start + _BYTES_A_TERM * packed[_COUNTS_AT + 2]] if sentences else b""
 
 
 class Evidence:

@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sentences import ENDS, sentences_in_order
 from dedup_service.core.text.normalise import code_points, fold
@@ -26,7 +26,7 @@ Spans = tuple[tuple[int, int], ...]
 def common_of_pair(host_text: HostText, one: Entry, other: Entry) -> Values:
     """Return the sentences of two pages that are text of either page's host: values uint32[n], ascending."""
     ours, theirs = (Evidence(entry.evidence).sentence_values for entry in (one, other))
-    return host_text.common_to_pair(one.host, ours, other.host, theirs)
+    return np.array(host_text.common_to_pair(one.host, ours, other.host, theirs), np.uint32)
 
 
 def host_spans(text: str, is_common: Callable[[Values], npt.NDArray[np.bool_]]) -> Spans:

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryRows, channel_flag, entry_of
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.decision.host_text import HostText
-from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
+from dedup_service.core.evidence.packed import BITS, Evidence, equal_sketch_bits
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.host_sentences import common_of_pair
-from dedup_service.core.kernels import long_kernel, popcount
 from dedup_service.core.page import CHANNELS, Fingerprint
 
 _COMPARED = 64
@@ -63,7 +62,7 @@ def _promising(piece: EntryRows, page: Entry) -> Iterator[Entry]:
         value = page.channel(channel)
         if value is not None:
             present = (rows["flags"] & channel_flag(channel)) > 0
-            bits = distances(np.ascontiguousarray(rows[channel]), np.uint64(value))
+            bits = distances(rows[channel], np.uint64(value))
             far = np.where(present, np.minimum(far, bits), far)
     sketch = np.frombuffer(Evidence(page.evidence).sketch[:_SKETCH_BYTES], np.uint8)
     sizes = rows["evidence_bytes"].astype(np.int64)
@@ -72,10 +71,8 @@ def _promising(piece: EntryRows, page: Entry) -> Iterator[Entry]:
         yield entry_of(rows[place].item(), evidence, int(starts[place]))
 
 
-@long_kernel
 def distances(fingerprints: npt.NDArray[np.uint64], one: np.uint64) -> npt.NDArray[np.int64]:
     """Return the distance in bits of each of fingerprints: uint64[n] to one fingerprint, as int64[n]."""
-    found = np.empty(len(fingerprints), np.int64)
-    for at in range(len(fingerprints)):
-        found[at] = popcount(fingerprints[at] ^ one)
+    differing = np.ascontiguousarray(fingerprints ^ one).view(np.uint8)
+    found: npt.NDArray[np.int64] = BITS[differing].reshape(-1, 8).sum(axis=1, dtype=np.int64)
     return found

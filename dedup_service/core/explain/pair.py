@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import ComparedPages, PageSide, Rule
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.matching import SAME_TEXT, Match, Matcher, NearMiss, min_rough_jaccard
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.keys import LEVELS, unpacked_keys
 from dedup_service.core.evidence.packed import Evidence
@@ -17,10 +17,11 @@ from dedup_service.core.evidence.similarity import NONE_COMMON, Similarity
 from dedup_service.core.explain.channels import ChannelView, compare_channel
 from dedup_service.core.explain.rule_table import RowView, nearest_row, rows_of
 from dedup_service.core.index.cell_index import path_keys
-from dedup_service.core.page import CHANNELS, Fingerprint, Page, PreparedPage
+from dedup_service.core.page import CHANNELS, Fingerprint
 from dedup_service.core.rules.rule import MatchRule
 
-_NO_PAGE = Page(url="", canonical_url="", id="")
+SAME_TEXT = "same text"
+"""The reason of a match of equal texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class PairView:
     similarity: Similarity
     compared: bool
     rows: tuple[RowView, ...]
-    found: Match | NearMiss | None
+    found: ComparedPages | None
     override: bool | None = None
 
     @property
@@ -51,7 +52,7 @@ class PairView:
 
         Of a key that very many pages share, only the earliest are looked at, so keys alone may not suffice.
         """
-        text = [SAME_TEXT] if isinstance(self.found, Match) and self.found.reason == SAME_TEXT else []
+        text = [SAME_TEXT] if self._is_match and self.found is not None and self.found.reason == SAME_TEXT else []
         tables = [f"{view.channel} table {view.table}" for view in self.channels if view.table is not None]
         count = len(self.shared_keys) if self.keys_used else 0
         return (*text, *tables, *([f"{count} key{'s' * (count > 1)}"] if count else []))
@@ -65,12 +66,12 @@ class PairView:
     @property
     def matches(self) -> bool:
         """Whether the rule calls them near-duplicates; corrections are not considered."""
-        return bool(self.found_by) and isinstance(self.found, Match)
+        return bool(self.found_by) and self._is_match
 
     @property
     def row(self) -> str | None:
         """The row or condition that holds; None if they do not match."""
-        return self.found.reason if self.matches and isinstance(self.found, Match) else None
+        return self.found.reason if self.matches and self.found is not None else None
 
     @property
     def nearest(self) -> RowView | None:
@@ -89,10 +90,13 @@ class PairView:
         nearest = self.nearest
         if nearest is None or nearest.holds:  # a rule without rows
             return "no condition of the rule holds"
-        containment = (
-            "" if self.found is None or isinstance(self.found, Match) else f"; it {self.found.reason} the other"
-        )
+        containment = "" if self.found is None or self._is_match else f"; it {self.found.reason} the other"
         return f"{nearest.name}: {nearest.failed[0]}{containment}"
+
+    @property
+    def _is_match(self) -> bool:
+        """Whether the rule accepts the two texts, whatever finds the pair."""
+        return self.found is not None and self.found.score is not None
 
     def _apart(self) -> str:
         parts = []
@@ -120,7 +124,7 @@ def explain_pair(
 
     common: values of sentences that the host of either page repeats, ascending: uint32[n].
     """
-    evidence, kept = Evidence(one.evidence), Evidence(other.evidence)
+    evidence, kept, compiled = Evidence(one.evidence), Evidence(other.evidence), Rule(rule)
     ours, theirs = _keys(one), _keys(other)
     same_host = one.host == other.host
     similarity = Similarity(kept, evidence, other.distance_to(Fingerprint(one.words, one.body)), common, same_host)
@@ -139,16 +143,15 @@ def explain_pair(
         shared_keys=tuple(sorted(ours & theirs)),
         keys=(len(ours), len(theirs)),
         similarity=similarity,
-        compared=not rule.verified or evidence.rough_jaccard(other.evidence) >= min_rough_jaccard(rule),
+        compared=not rule.verified or evidence.rough_jaccard(other.evidence) >= compiled.min_rough_jaccard,
         rows=rows_of(rule, similarity),
-        found=Matcher(rule).compare(other, _prepared(one), evidence, common, same_host=same_host),
+        found=compiled.compare(_side(other), _side(one), common, same_host),
         override=None if overrides is None else _override(overrides, one.url_hash, other.url_hash),
     )
 
 
-def _prepared(entry: Entry) -> PreparedPage:
-    fingerprint = Fingerprint(entry.words, entry.body)
-    return PreparedPage(_NO_PAGE, fingerprint, entry.body_hash, entry.evidence, text_hash=entry.text_hash)
+def _side(entry: Entry) -> PageSide:
+    return PageSide(entry.words, entry.body, entry.body_hash, entry.text_hash, entry.evidence)
 
 
 def _keys(entry: Entry) -> set[int]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service._native import HammingFilling, HammingIndex
+from dedup_service._native import HammingIndex
 from dedup_service.core.errors import ConfigurationError
 
 MAX_RADIUS = 7
@@ -99,7 +99,7 @@ class WorkCounters:
 class BlockIndex:
     """Entries (row number, 64-bit fingerprint), found by Hamming distance.
 
-    radius: 0 to 7 bits. filling: what is in it to begin with.
+    radius: 0 to 7 bits. native: what is in it to begin with.
 
     >>> index = BlockIndex(3)
     >>> index.insert(1, 0b1000)
@@ -109,13 +109,13 @@ class BlockIndex:
 
     __slots__ = ("_native", "_radius")
 
-    def __init__(self, radius: int, filling: HammingFilling | None = None) -> None:
+    def __init__(self, radius: int, native: HammingIndex | None = None) -> None:
         if not 0 <= radius <= MAX_RADIUS:
             raise ConfigurationError(
                 f"radius {radius} is outside 0..{MAX_RADIUS}, which four 16-bit blocks search exactly; choose another"
             )
         self._radius = radius
-        self._native = HammingIndex() if filling is None else filling.finish()
+        self._native = HammingIndex() if native is None else native
 
     def __len__(self) -> int:
         """Return the number of entries."""

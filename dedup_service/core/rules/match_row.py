@@ -34,10 +34,6 @@ UPPER_BOUNDS = ("missing_numbers", "swapped_numbers", "length_ratio", "words_dis
 """Bounds that hold if the quantity is at most the bound; all others hold if it is at least the bound."""
 
 
-Bounds = tuple[tuple[str, float], ...]
-"""Names of quantities with their bounds."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchRow:
     """A row of the rule table: two pages match if every bound of the row holds.
@@ -108,7 +104,7 @@ class MatchRow:
             raise ConfigurationError(f"row {self.name!r} has a bound below 0, or one that is no number; give 0 or more")
 
     def holds(self, similarity: Similarity) -> bool:
-        """Return whether every bound holds.
+        """Return whether every bound holds for two pages.
 
         Args:
             similarity: Of the two pages.
@@ -116,34 +112,12 @@ class MatchRow:
         Returns:
             True if the pages match by this row.
         """
-        return self.holds_within(similarity, *self.bounds())
-
-    def bounds(self) -> tuple[Bounds, Bounds]:
-        """Return the upper and the lower bounds that are set, without `jaccard` and `min_letters`."""
-        upper, lower = (
-            tuple((name, limit) for name in names if (limit := getattr(self, name)) is not None)
-            for names in (UPPER_BOUNDS, _SHARES[1:])
+        bounds = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "name")
+        return all(
+            getattr(similarity, name) <= limit if name in UPPER_BOUNDS else getattr(similarity, name) >= limit
+            for name, limit in bounds
+            if limit is not None
         )
-        return upper, lower
-
-    def holds_within(self, similarity: Similarity, upper: Bounds, lower: Bounds) -> bool:
-        """Return `holds`, for a caller that has many pages to compare.
-
-        Args:
-            similarity: Of the two pages.
-            upper: What `bounds` returned first.
-            lower: What it returned second.
-
-        Returns:
-            True if the pages match by this row.
-        """
-        # The cheapest quantities come first: `Similarity` computes each on first use.
-        if similarity.jaccard < self.jaccard or similarity.min_letters < self.min_letters:
-            return False
-        for bound, limit in upper:
-            if getattr(similarity, bound) > limit:
-                return False
-        return all(getattr(similarity, bound) >= limit for bound, limit in lower)
 
     def to_dict(self) -> dict[str, Any]:
         """Return name and bounds as plain values, without those that are None."""

@@ -13,27 +13,21 @@ Pages without an outcome wait with their evidence; there are some thousands at m
 without the shard, nor the shard without the resolver.
 """
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from dedup_service import _native
 from dedup_service.core.decision.bases import BasedState
-from dedup_service.core.decision.candidates import LocalCandidates
-from dedup_service.core.decision.decider import MutablePageNames
-from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.entry_store import entries_at
-from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE
+from dedup_service.core.decision.decider import CandidateSizes, MutablePageNames, native_pages
+from dedup_service.core.decision.entries import native_entry
+from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.decision.overrides import Overrides
-from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.decision.replica import OpenBases, OpenEntries, batches_of, begun_with_bases, decided_pages
 from dedup_service.core.decision.seen_records import SeenRecords
-from dedup_service.core.decision.table_answers import FoundHashes, ProbeBounds
 from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.evidence.keys import LEVELS
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
@@ -47,12 +41,21 @@ from dedup_service.core.log_records import (
     sequence_at,
 )
 from dedup_service.core.record_columns import LogPart, PagesInColumns, RecordColumns
-from dedup_service.core.shards.answers import OLDEST, BatchAnswer, MessageAnswer, RecordAnswer, equal_limit, probe_shard
-from dedup_service.core.shards.outcomes import REMOVAL, MessageOutcome
+from dedup_service.core.shards.answers import MessageAnswer
+from dedup_service.core.shards.outcomes import EntryRemoval, MessageOutcome
 from dedup_service.core.url import url_hash
 
 OLDEST_EVERY = 8192
 """Pages after which a shard lists its earliest entries again, if any may expire."""
+
+MAX_EXPIRING = 10
+"""Entries that may expire with one page (`native/src/expiry.rs`), and one more."""
+
+_ROW_BYTES = 64
+
+
+_Told = tuple[bytes, list[int]]
+"""What a shard says, and the sequences of the entries that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,9 @@ class ShardNumber:
                 "for more, begin a log with `twinsieve topics create --slots`"
             )
 
-    def owns(self, ordinals: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which pages belong to the shard: bool[n]."""
-        mask: npt.NDArray[np.bool_] = ordinals.astype(np.int64) % self.of == self.index - 1
-        return mask
+    def owns(self, ordinal: int) -> bool:
+        """Return whether a page belongs to the shard."""
+        return ordinal % self.of == self.index - 1
 
     def __str__(self) -> str:
         return f"{self.index}/{self.of}"
@@ -107,11 +109,30 @@ class UndecidedMessage:
     offset: int
     first: int
     count: int
-    own: PageColumns
+    own: Sequence[_native.Entry]
     names: Sequence[tuple[str, str]]
     outcome: MessageOutcome | None = None
     done: int = 0
     """How many own pages are in the tables, or were not kept."""
+
+
+def open_shard(policy: Policy, entries: EntryStore | None) -> _native.ShardEntries:
+    """Return the native entries of a shard, with those of a store, which is opened for it; None: without any."""
+    return _native.ShardEntries(
+        _native.Rule(policy.rule),
+        window=policy.layout.window,
+        slots=policy.layout.slots,
+        levels=LEVELS,
+        store=None if entries is None else entries.pages,
+        tables=None if entries is None else entries.tables,
+    )
+
+
+def shard_sizes(entries: _native.ShardEntries, waiting: Iterable[UndecidedMessage]) -> CandidateSizes:
+    """Return the sizes of native entries, with the memory of the pages that wait."""
+    sizes = CandidateSizes.of(entries.sizes())
+    undecided = sum(_ROW_BYTES + len(page.evidence) + len(page.keys) for message in waiting for page in message.own)
+    return replace(sizes, memory={**sizes.memory, "undecided": undecided})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,20 +157,23 @@ class ShardState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Begun:
-    """A message that was begun. last: ordinal up to which the tables must be for it."""
+class _Batch:
+    """Pages that are announced together. first: ordinal of the first one; urls: canonical, of each."""
 
-    offset: int
     first: int
-    batches: Sequence[PageColumns]
-    names: Sequence[Sequence[tuple[str, str]]]
+    pages: list[_native.Page]
+    urls: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Begun:
+    """A message that was begun. message: as it will wait for its outcome. last: ordinal up to which tables must be."""
+
+    message: UndecidedMessage
+    batches: Sequence[_Batch]
     record: LogRecord | None
     sequence: int
     last: int
-
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.batches))
 
 
 class Shard:
@@ -179,7 +203,7 @@ class Shard:
         self._undecided = deque(state.undecided)
         self._lists_oldest, self._taken_down = state.lists_oldest, set(state.taken_down)
         self._begun: _Begun | None = None
-        self._entries: LocalCandidates | None = None
+        self._entries: _native.ShardEntries | None = None
         if self.policy is not None:
             self._open(self.policy)
 
@@ -192,26 +216,18 @@ class Shard:
         """Pages of the shard that wait for their outcome, or to be settled."""
         return sum(len(message.own) - message.done for message in self._undecided)
 
-    @property
-    def undecided_bytes(self) -> int:
-        """Bytes of the evidence, keys and rows of those pages."""
-        return sum(message.own.rows.nbytes + 2 * message.own.data.nbytes for message in self._undecided)
-
-    @property
-    def entries(self) -> LocalCandidates | None:
-        """The entries; None before there is a policy."""
-        return self._entries
+    def sizes(self) -> CandidateSizes | None:
+        """Return the sizes of tables and waiting pages; None before there is a policy."""
+        return None if self._entries is None else shard_sizes(self._entries, self._undecided)
 
     def holds(self, sequence: int) -> bool:
         """Whether the page at `sequence` has an entry here."""
-        return self._held(sequence) is not None
+        return self._entries is not None and self._entries.holds(sequence)
 
     @property
     def first_sequence(self) -> int | None:
         """Sequence of the earliest settled entry, None if there is none."""
-        if self._entries is None or not len(rows := self._entries.store.first()):
-            return None
-        return int(self._entries.store.rows(rows)["sequence"][0])
+        return None if self._entries is None else self._entries.first()
 
     @property
     def next_outcome(self) -> int:
@@ -225,40 +241,43 @@ class Shard:
         """Begin a message of the log. parts: what it has; StateError for a page before any policy."""
         if self._begun is not None or offset <= self.offset:
             raise RuntimeError(f"message {offset} was begun after {self.offset}, which comes first")
-        batches: list[PageColumns] = []
-        names: list[list[tuple[str, str]]] = []
+        batches: list[_Batch] = []
+        own: list[_native.Entry] = []
+        names: list[tuple[str, str]] = []
         record: LogRecord | None = None
-        first, sequence = self.ordinal, sequence_at(offset)
+        first = end = self.ordinal
+        sequence = sequence_at(offset)
         for part in parts:
             if isinstance(part, RecordColumns):
-                for pages, ordinal in self._decided(part, first + sum(map(len, batches)), offset):
-                    columns = PageColumns.of_pages(pages, ordinal)
-                    own = [(pages.columns.ids[place], pages.columns.urls[place]) for place in range(len(pages))]
-                    batches.append(columns)
-                    names.append(own)
+                for columns in self._decided(part, offset):
+                    batch = _Batch(end, native_pages(PagesInColumns(columns)), columns.canonical_urls)
+                    batches.append(batch)
+                    entries = _native.pages_of_shard(batch.pages, end, self.number.index, self.number.of)
+                    own += entries
+                    names += [
+                        (columns.ids[entry.ordinal - end], columns.urls[entry.ordinal - end]) for entry in entries
+                    ]
+                    end += len(columns)
             elif isinstance(part[1], PageRecord | RejectedRecord):
                 raise TypeError("input records come in columns")
             else:
                 sequence, record = part
-        count = sum(map(len, batches))
         window = 0 if self.policy is None else self.policy.layout.window
-        if count > window > 0:
-            raise StateError(f"message {offset} of the log has {count} pages, more than the window of {window}")
-        last = first + count - 1 - window if count else -1
-        self._begun = _Begun(offset, first, batches, names, record, sequence, last)
+        if end - first > window > 0:
+            raise StateError(f"message {offset} of the log has {end - first} pages, more than the window of {window}")
+        last = end - 1 - window if end > first else -1
+        message = UndecidedMessage(offset, first, end - first, own, names)
+        self._begun = _Begun(message, batches, record, sequence, last)
 
-    def _decided(self, part: RecordColumns, first: int, offset: int) -> Iterator[tuple[PagesInColumns, int]]:
-        """Yield the pages that are decided together, with the ordinal of the first one."""
+    def _decided(self, part: RecordColumns, offset: int) -> Iterator[RecordColumns]:
+        """Yield the pages that are announced together."""
         if self.policy is None:
             raise StateError(f"the log has a page at {offset} before any policy, so twinsieve did not begin it")
-        window = self.policy.layout.window
         for records in batches_of(part):
             _, others = self._seen.add_new(records, self.policy.space_id)
             pages, _ = decided_pages(records, others)
-            for start in range(0, len(pages), window):
-                batch = pages[start : start + window]
-                yield batch, first
-                first += len(batch)
+            if pages:
+                yield pages.columns
 
     @property
     def is_ready(self) -> bool:
@@ -303,27 +322,31 @@ class Shard:
         if begun is None or not self.is_ready:
             raise RuntimeError("the message is not ready")
         self._follow(begun.last)
-        first, answers = begun.first, []
-        for columns in begun.batches:
-            if silent and self._entries is not None:
-                self._entries.settle(first + len(columns) - 1, PageColumns.of_entries([]))
-            else:
-                answers.append(self._answer_batch(columns, first))
-            first += len(columns)
-        record = None if begun.record is None else self._apply(begun.sequence, begun.record)
-        begun = replace(begun, first=max(begun.first, self.ordinal))  # with its first policy the log goes on from bases
-        oldest, is_all = np.empty(0, OLDEST), True
-        if begun.count and self.policy is not None and self.policy.keep:
-            crosses = begun.first // OLDEST_EVERY != (begun.first + begun.count) // OLDEST_EVERY
+        message, told = begun.message, list[_Told]()
+        for batch in begun.batches:
+            told += self._answer_batch(batch, silent=silent)
+        of_record = None if begun.record is None else self._apply(begun.sequence, begun.record)
+        message.first = max(message.first, self.ordinal)  # with its first policy the log goes on from bases
+        oldest, is_all = b"", True
+        if message.count and self.policy is not None and self.policy.keep:
+            crosses = message.first // OLDEST_EVERY != (message.first + message.count) // OLDEST_EVERY
+            is_all = False
             if crosses or self._lists_oldest:
-                oldest, is_all = self._oldest(begun.count)
+                oldest, is_all = self._oldest(message.count)
                 self._lists_oldest = False
-            else:
-                is_all = False
-        self._remember(begun)
+        if self.policy is not None:
+            self._undecided.append(message)
         self._begun = None
-        self.offset, self.ordinal = begun.offset, begun.first + begun.count
-        return MessageAnswer(begun.offset, begun.first, answers, record, oldest, is_all)
+        self.offset, self.ordinal = message.offset, message.first + message.count
+        return MessageAnswer(
+            message.offset,
+            message.first,
+            tuple(value for value, _ in told),
+            None if of_record is None else of_record[0],
+            oldest,
+            is_all,
+            self._names_of(told if of_record is None else [*told, of_record]),
+        )
 
     def state(self) -> ShardState:
         """Return the state after the latest message that was answered."""
@@ -344,8 +367,8 @@ class Shard:
 
     def _open(self, policy: Policy) -> None:
         self.number.check(policy.layout.slots)
-        store, tables = (None, None) if self._open_entries is None else self._open_entries(self.log or "", policy)
-        self._entries = LocalCandidates(policy.rule, store=store, tables=tables, layout=policy.layout)
+        entries = None if self._open_entries is None else self._open_entries(self.log or "", policy)
+        self._entries = open_shard(policy, entries)
 
     def _go_on_from(self, begun: BasedState) -> None:
         """Let what the bases had in their windows wait like pages of a message whose outcome is known."""
@@ -358,151 +381,104 @@ class Shard:
         if not waiting and not gone:
             return
         first = min([entry.ordinal for entry in waiting], default=state.ordinal)
-        kept = np.zeros(state.ordinal - first, np.bool_)
-        kept[[entry.ordinal - first for entry in waiting]] = True
-        removals = [(removed.ordinal, removed.entry.sequence, removed.entry.ordinal) for removed in state.removed]
-        outcome = MessageOutcome(-1, first, kept, np.array(removals, REMOVAL))
-        columns = PageColumns.of_entries(waiting)
-        mask = self.number.owns(columns.rows["ordinal"])
-        own = [entry for entry, mine in zip(waiting, mask.tolist(), strict=True) if mine]
-        names = [self._names.name(entry.sequence) for entry in own]
-        self._undecided.append(UndecidedMessage(-1, first, len(kept), PageColumns.of_entries(own), names, outcome))
-
-    def _remember(self, begun: _Begun) -> None:
-        """Let the pages of the shard wait for their outcome."""
-        owned = [self.number.owns(columns.rows["ordinal"]) for columns in begun.batches]
-        own = [columns.where(mask) for columns, mask in zip(begun.batches, owned, strict=True)]
-        names = [
-            name
-            for of_batch, mask in zip(begun.names, owned, strict=True)
-            for name, mine in zip(of_batch, mask.tolist(), strict=True)
-            if mine
-        ]
-        if self.policy is None:
-            return
-        self._undecided.append(UndecidedMessage(begun.offset, begun.first, begun.count, _joined(own), names))
+        kept = bytearray(state.ordinal - first)
+        for entry in waiting:
+            kept[entry.ordinal - first] = 1
+        removals = tuple(EntryRemoval(one.ordinal, one.entry.sequence, one.entry.ordinal) for one in state.removed)
+        own = [entry for entry in waiting if self.number.owns(entry.ordinal)]
+        message = UndecidedMessage(
+            -1, first, len(kept), list(map(native_entry, own)), [self._names.name(entry.sequence) for entry in own]
+        )
+        message.outcome = MessageOutcome(-1, first, bytes(kept), removals)
+        self._undecided.append(message)
 
     def _follow(self, last: int) -> None:
         """Do what pages up to the ordinal `last` did: keep entries, and remove some."""
         if self._entries is None:
             return
-        removed: list[tuple[int, int, int]] = []
+        removed: list[EntryRemoval] = []
         while self._undecided and (message := self._undecided[0]).outcome is not None:
             outcome = message.outcome
-            end = int(message.own.rows["ordinal"].searchsorted(last, side="right"))
-            self._keep(message, outcome, end)
-            due = outcome.removed["after"] <= last
-            removed += outcome.removed[due].tolist()
-            if message.first + message.count - 1 > last or not due.all():
-                message.outcome = replace(outcome, removed=outcome.removed[~due])
+            self._keep(message, outcome, last)
+            removed += [removal for removal in outcome.removed if removal.after <= last]
+            later = tuple(removal for removal in outcome.removed if removal.after > last)
+            if later or message.first + message.count - 1 > last:
+                message.outcome = replace(outcome, removed=later)
                 break
             self._undecided.popleft()
-        for after, sequence, ordinal in removed:
-            self._remove(after, sequence, ordinal)
+        for removal in removed:
+            self._remove(self._entries, removal)
         if not self._undecided:
             self._taken_down.clear()
 
-    def _keep(self, message: UndecidedMessage, outcome: MessageOutcome, end: int) -> None:
-        """Keep the own pages of a message up to number `end` that are kept."""
+    def _keep(self, message: UndecidedMessage, outcome: MessageOutcome, last: int) -> None:
+        """Keep the own pages of a message up to the ordinal `last` that are kept."""
         assert self._entries is not None
-        mask = np.zeros(len(message.own), np.bool_)
-        mask[message.done : end] = True
-        mask &= outcome.kept[message.own.rows["ordinal"].astype(np.int64) - message.first]
-        message.done = max(message.done, end)
-        if not mask.any():
-            return
-        pages = message.own.where(mask)
-        self._entries.keep(pages)
-        for place, sequence in zip(np.flatnonzero(mask).tolist(), pages.rows["sequence"].tolist(), strict=True):
-            self._names.add(sequence, *message.names[place])
+        end = max(message.done, bisect_right(message.own, last, key=lambda entry: entry.ordinal))
+        due = range(message.done, end)
+        kept = [place for place in due if outcome.kept[message.own[place].ordinal - message.first]]
+        message.done = end
+        self._entries.keep([message.own[place] for place in kept])
+        for place in kept:
+            self._names.add(message.own[place].sequence, *message.names[place])
 
-    def _remove(self, after: int, sequence: int, ordinal: int) -> None:
+    def _remove(self, entries: _native.ShardEntries, removal: EntryRemoval) -> None:
         """Remove an entry, if it is of this shard."""
-        assert self._entries is not None
-        if ordinal % self.number.of != self.number.index - 1:
+        sequence = removal.sequence
+        if not self.number.owns(removal.ordinal):
             return
-        entry = self._entries.get(sequence)
-        if entry is None:
+        try:
+            entries.remove(sequence, removal.after)
+        except KeyError:
             raise StateError(
                 f"the resolver has removed the entry at {sequence}, which shard {self.number} does not have: their "
                 "states are not of the same log"
-            )
-        self._entries.remove(entry, after)
+            ) from None
         if sequence in self._taken_down:
             self._taken_down.discard(sequence)
             self._names.erase(sequence)
 
-    def _answer_batch(self, pages: PageColumns, first: int) -> BatchAnswer:
-        entries, policy = self._entries, self.policy
-        assert entries is not None
-        assert policy is not None
-        cells = entries.settle(first, pages)
-        bounds = ProbeBounds.of(policy.rule)
-        answer = probe_shard(pages, self._targets(pages), bounds, entries, cells, equal_limit(policy.layout.window))
-        return replace(answer, names=self._names_of(answer.entries))
+    def _answer_batch(self, batch: _Batch, *, silent: bool) -> list[_Told]:
+        assert self._entries is not None
+        if silent:
+            self._entries.settle(batch.first + len(batch.pages) - 1)
+            return []
+        targets: list[int | None] = []
+        if self._overrides.any_duplicates:
+            targets = [self._overrides.duplicate_of(url_hash(url)) for url in batch.urls]
+        return self._entries.answer(batch.first, batch.pages, targets)
 
-    def _targets(self, pages: PageColumns) -> FoundHashes:
-        """Return the rows of the pages that corrections call the originals of pages."""
-        values = np.zeros(len(pages), np.uint64)
-        rows: dict[int, Sequence[int]] = {}
-        if self._overrides.any_duplicates and self._entries is not None:
-            for page, url in enumerate(pages.rows["url_hash"].tolist()):
-                target = self._overrides.duplicate_of(url)
-                if target is not None:
-                    values[page] = target
-                    if found := self._entries.tables.urls.rows(target):
-                        rows[page] = found
-        return FoundHashes(values, None, rows)
+    def _names_of(self, told: Iterable[_Told]) -> dict[int, tuple[str, str]]:
+        sequences = sorted({sequence for _, named in told for sequence in named})
+        return {sequence: self._names.name(sequence) for sequence in sequences}
 
-    def _names_of(self, entries: EntryRows) -> list[tuple[str, str]]:
-        return [self._names.name(sequence) for sequence in entries.rows["sequence"].tolist()]
-
-    def _apply(self, sequence: int, record: LogRecord) -> RecordAnswer | None:
+    def _apply(self, sequence: int, record: LogRecord) -> _Told | None:
         """Apply a record that is no page; return the entries that it speaks of, None if it can speak of none."""
-        found: list[Entry] = []
         match record:
             case PolicyRecord():
                 self._change_policy(sequence, record)
-                return None
             case ExpiredRecord():
                 self._seen.add_range(record.source, record.end)
-                return None
             case RetractionRecord(url, _):
-                found = self._taken_down_at(url)
+                return self._taken_down_at(url)
             case CorrectionRecord():
                 self._overrides.add(record)
-                found = self._taken_down_at(record.url) if record.duplicate else []
-            case UnwrittenRecord():
-                held = [self._held(at) for at in record.sequences]
-                found = sorted((entry for entry in held if entry is not None), key=lambda entry: entry.sequence)
-            case _:
-                return None
-        rows = EntryRows.from_entries([replace(entry, keys=b"") for entry in found])
-        return RecordAnswer(rows, self._names_of(rows))
+                if record.duplicate:
+                    return self._taken_down_at(record.url)
+            case UnwrittenRecord() if self._entries is not None:
+                return self._entries.at(list(record.sequences))
+        return None
 
-    def _taken_down_at(self, url: str) -> list[Entry]:
+    def _taken_down_at(self, url: str) -> _Told | None:
         """Return the entries of a URL, one of which is removed with its name."""
-        found, value = self._at_url(url), np.uint64(url_hash(url))
-        waiting = [message.own.rows for message in self._undecided]
-        self._taken_down.update(entry.sequence for entry in found)
-        self._taken_down.update(
-            sequence for rows in waiting for sequence in rows["sequence"][rows["url_hash"] == value].tolist()
-        )
-        return found
-
-    def _at_url(self, url: str) -> list[Entry]:
         if self._entries is None:
-            return []
-        store, value = self._entries.store, url_hash(url)
-        rows = np.array(self._entries.tables.urls.rows(value), np.int64)
-        rows = rows[store.live(rows)] if len(rows) else rows
-        if not len(rows):
-            return []
-        equal = rows[store.rows(rows)["url_hash"] == np.uint64(value)]
-        return entries_at(store, equal)
-
-    def _held(self, sequence: int) -> Entry | None:
-        return None if self._entries is None else self._entries.get(sequence)
+            return None
+        value = url_hash(url)
+        told = self._entries.at_url(value)
+        self._taken_down.update(told[1])
+        waiting = (entry for message in self._undecided for entry in message.own)
+        self._taken_down.update(entry.sequence for entry in waiting if entry.url_hash == value)
+        return told
 
     def _change_policy(self, sequence: int, record: PolicyRecord) -> None:
         if record.is_void(self.policy, self.policy_sequence):
@@ -515,34 +491,11 @@ class Shard:
             self._open(record.policy)
             self._go_on_from(begun)
         else:
-            self._entries.use(record.policy.rule)
+            self._entries.set_rule(_native.Rule(record.policy.rule))
         self.policy, self.policy_sequence = record.policy, sequence
 
-    def _oldest(self, count: int) -> tuple[npt.NDArray[Any], bool]:
+    def _oldest(self, count: int) -> tuple[bytes, bool]:
         """Return the earliest entries, as many as may expire before the next list, and whether they are all."""
         assert self._entries is not None
         assert self.policy is not None
-        wanted = (MAX_BEFORE_PAGE + 2) * (self.policy.layout.window + count + OLDEST_EVERY + self.policy.layout.window)
-        store = self._entries.store
-        rows = store.first(-1, wanted)
-        oldest = np.empty(len(rows), OLDEST)
-        if len(rows):
-            records = store.rows(rows)
-            oldest["sequence"], oldest["ordinal"] = records["sequence"], records["ordinal"]
-        return oldest, len(rows) < wanted
-
-
-_NO_PAGES = PageColumns.of_entries([])
-"""Of all messages without own pages: of an operator's records there may be a million that wait for their outcome."""
-
-
-def _joined(columns: Sequence[PageColumns]) -> PageColumns:
-    """Return the pages of several batches together."""
-    if not any(map(len, columns)):
-        return _NO_PAGES
-    if len(columns) == 1:
-        return columns[0]
-    rows = [part.rows for part in columns]
-    packed = [packed for part in columns for packed in part.packed]
-    keys = [keys for part in columns for keys in part.keys]
-    return PageColumns.of_rows(np.concatenate(rows), packed, keys)
+        return self._entries.oldest(MAX_EXPIRING * (2 * self.policy.layout.window + count + OLDEST_EVERY))

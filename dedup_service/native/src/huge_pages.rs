@@ -35,6 +35,12 @@ impl Place {
     pub fn after(self, lines: u32) -> Self {
         Self { line: self.line + lines, ..self }
     }
+
+    /// Return the place so many segments behind this one.
+    #[must_use]
+    pub fn shifted(self, segments: u32) -> Self {
+        Self { segment: self.segment + segments, ..self }
+    }
 }
 
 /// Pieces of memory, each a number of cache lines.
@@ -132,6 +138,15 @@ impl HugePool {
             [place.line as usize * (LINE / 4)..]
     }
 
+    /// Take over the memory of another pool; return by how many segments its places are shifted.
+    pub fn absorb(&mut self, other: Self) -> u32 {
+        let shift = self.segments.len() as u32;
+        self.segments.extend(other.segments);
+        self.pages += other.pages;
+        other.free.into_iter().for_each(|(place, lines)| self.keep(place.shifted(shift), lines));
+        shift
+    }
+
     /// Bytes that the pool took from the system.
     pub fn bytes(&self) -> usize {
         self.pages * PAGE
@@ -188,6 +203,17 @@ pub struct Block<T> {
 unsafe impl<T: Send> Send for Block<T> {}
 // SAFETY: as above; a shared block gives shared values alone.
 unsafe impl<T: Sync> Sync for Block<T> {}
+
+impl<T> Block<T> {
+    /// Give back what is behind so many values, if that is an eighth or more.
+    pub fn truncate(&mut self, len: usize) {
+        let lines = (len * size_of::<T>()).div_ceil(LINE) as u32;
+        if let (Some(pool), true) = (&self.pool, lines <= self.lines - self.lines / 8) {
+            pool.locked().give_back(self.place.after(lines), self.lines - lines);
+            (self.lines, self.len) = (lines, len);
+        }
+    }
+}
 
 impl<T> Default for Block<T> {
     fn default() -> Self {

@@ -5,16 +5,25 @@
 
 #![allow(clippy::needless_pass_by_value)] // arguments are taken from Python by value
 
+mod building;
+mod decider;
+mod guards;
+mod host_text;
+mod rule;
+mod shards;
+mod store;
+
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::error::{Result, TableError};
-use crate::tables::cells::{self, CellStatistics, Change, Probe, Sieve};
-use crate::tables::{blocks, hamming, hash_rows};
+use crate::decider::message_of;
+use crate::error::TableError;
+use crate::tables::cells::Sieve;
+use crate::tables::{blocks, hamming};
 
 impl From<TableError> for PyErr {
     fn from(error: TableError) -> Self {
@@ -23,30 +32,30 @@ impl From<TableError> for PyErr {
             TableError::State(message) => ("StateError", message),
             TableError::Internal(message) => ("InternalError", message),
         };
-        Python::attach(|py| {
-            let raised =
-                py.import("dedup_service.core.errors").and_then(|errors| errors.getattr(name)?.call1((message,)));
-            raised.map_or_else(|error| error, PyErr::from_value)
-        })
+        raised("dedup_service.core.errors", name, message)
     }
 }
 
+/// Return an exception of a class of Python.
+fn raised(module: &str, name: &str, message: String) -> PyErr {
+    Python::attach(|py| {
+        let raised = py.import(module).and_then(|errors| errors.getattr(name)?.call1((message,)));
+        raised.map_or_else(|error| error, PyErr::from_value)
+    })
+}
+
 /// Work with the interpreter lock released; a panic becomes an error.
-fn work<T: Send>(py: Python<'_>, task: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+fn work<T: Send, E: Into<PyErr> + Send>(
+    py: Python<'_>,
+    task: impl FnOnce() -> std::result::Result<T, E> + Send,
+) -> PyResult<T> {
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(task)));
-    Ok(done.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        let what = text.unwrap_or("a panic without a message");
-        Err(TableError::Internal(format!("a fault of twinsieve: {what}; report it, with the lines before this one")))
-    })?)
+    let failed = |panic: Box<dyn Any + Send>| Err(TableError::Internal(message_of(&*panic)).into());
+    done.map_or_else(failed, |done| done.map_err(Into::into))
 }
 
 fn values<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> {
     buffer.to_vec(py)
-}
-
-fn ordinals_of(py: Python<'_>, buffer: &PyBuffer<i64>) -> PyResult<Vec<u64>> {
-    Ok(values(py, buffer)?.into_iter().map(|ordinal| ordinal as u64).collect())
 }
 
 /// The sieves in a buffer of two words a row; a last word alone is left out.
@@ -130,276 +139,6 @@ impl HammingIndex {
     }
 }
 
-/// Rows by hashes of 64 bits.
-#[pyclass(module = "dedup_service._native")]
-#[derive(Default)]
-struct HashRows {
-    table: hash_rows::HashRows,
-}
-
-/// Rows of n hashes or pages. offsets: int64[n + 1], rows: uint32[m], as bytes.
-#[pyclass(frozen, get_all, module = "dedup_service._native")]
-struct RowsFound {
-    offsets: Py<PyBytes>,
-    rows: Py<PyBytes>,
-}
-
-fn pairs(py: Python<'_>, hashes: &PyBuffer<u64>, rows: &PyBuffer<u32>) -> PyResult<Vec<(u64, u32)>> {
-    let (hashes, rows) = (values(py, hashes)?, values(py, rows)?);
-    if hashes.len() != rows.len() {
-        return Err(TableError::State(format!("{} hashes for {} rows", hashes.len(), rows.len())).into());
-    }
-    Ok(hashes.into_iter().zip(rows).collect())
-}
-
-#[pymethods]
-impl HashRows {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    fn __len__(&self) -> usize {
-        self.table.len()
-    }
-
-    #[getter]
-    fn size_bytes(&self) -> usize {
-        self.table.bytes()
-    }
-
-    fn rows(&self, hash: u64) -> Vec<u32> {
-        self.table.rows(hash)
-    }
-
-    fn rows_many(&self, py: Python<'_>, hashes: PyBuffer<u64>) -> PyResult<RowsFound> {
-        let hashes = values(py, &hashes)?;
-        let (ends, rows) = work(py, || Ok(self.table.rows_many(&hashes)))?;
-        Ok(RowsFound { offsets: offsets_of(py, &ends), rows: bytes_of(py, &rows) })
-    }
-
-    fn add(&mut self, py: Python<'_>, hashes: PyBuffer<u64>, rows: PyBuffer<u32>) -> PyResult<()> {
-        let pairs = pairs(py, &hashes, &rows)?;
-        work(py, || {
-            self.table.add_many(&pairs);
-            Ok(())
-        })
-    }
-
-    fn remove(&mut self, py: Python<'_>, hashes: PyBuffer<u64>, rows: PyBuffer<u32>) -> PyResult<()> {
-        let pairs = pairs(py, &hashes, &rows)?;
-        work(py, || self.table.remove_many(&pairs))
-    }
-}
-
-/// What n pages found in the cells, and where m changes went.
-#[pyclass(frozen, get_all, module = "dedup_service._native")]
-struct CellAnswers {
-    offsets: Py<PyBytes>,
-    rows: Py<PyBytes>,
-    probed: Py<PyBytes>,
-    paths: Vec<Py<PyBytes>>,
-}
-
-fn cell_answers(py: Python<'_>, found: &cells::Found, paths: &[Vec<u8>]) -> CellAnswers {
-    let probed: Vec<i64> = found.probed.iter().map(|&probed| i64::from(probed)).collect();
-    CellAnswers {
-        offsets: offsets_of(py, &found.ends),
-        rows: bytes_of(py, &found.rows),
-        probed: bytes_of(py, &probed),
-        paths: paths.iter().map(|path| bytes_of(py, path)).collect(),
-    }
-}
-
-/// Rows by the keys of their pages.
-#[pyclass(module = "dedup_service._native")]
-struct CellIndex {
-    index: cells::CellIndex,
-    levels: usize,
-}
-
-/// Keys of pages in one buffer, `PARTS` · levels of each, with their sieves.
-fn probes<'a>(keys: &'a [u32], sieves: &[Sieve], levels: usize) -> Vec<Probe<'a>> {
-    let keys = keys.chunks_exact(cells::PARTS * levels);
-    keys.zip(sieves).map(|(keys, &sieve)| Probe { keys, sieve }).collect()
-}
-
-#[pymethods]
-impl CellIndex {
-    #[new]
-    fn new(slots: usize, levels: usize) -> PyResult<Self> {
-        Ok(Self { index: cells::CellIndex::new(slots, levels)?, levels })
-    }
-
-    fn __len__(&self) -> usize {
-        self.index.len()
-    }
-
-    fn restore(
-        &mut self,
-        py: Python<'_>,
-        rows: PyBuffer<u32>,
-        ordinals: PyBuffer<i64>,
-        sieves: PyBuffer<u64>,
-        paths: PyBackedBytes,
-    ) -> PyResult<()> {
-        let (rows, ordinals, sieves) = (values(py, &rows)?, ordinals_of(py, &ordinals)?, sieves_of(py, &sieves)?);
-        work(py, || self.index.restore(&rows, &ordinals, &sieves, &paths))
-    }
-
-    /// Apply changes, and probe pages between them: page i after the first due[i] changes.
-    ///
-    /// rows, ordinals, removes (uint8), keys, sieves, paths: of changes. due, `page_keys`, `page_sieves`: of pages.
-    #[allow(clippy::too_many_arguments)] // columns, until the decider that has them is here
-    fn follow(
-        &mut self,
-        py: Python<'_>,
-        rows: PyBuffer<u32>,
-        ordinals: PyBuffer<i64>,
-        removes: PyBuffer<u8>,
-        keys: PyBuffer<u32>,
-        sieves: PyBuffer<u64>,
-        paths: Vec<PyBackedBytes>,
-        due: PyBuffer<i64>,
-        page_keys: PyBuffer<u32>,
-        page_sieves: PyBuffer<u64>,
-    ) -> PyResult<CellAnswers> {
-        let (rows, ordinals, removes) = (values(py, &rows)?, ordinals_of(py, &ordinals)?, values(py, &removes)?);
-        let (keys, sieves) = (values(py, &keys)?, sieves_of(py, &sieves)?);
-        let due: Vec<usize> = values(py, &due)?.into_iter().map(|due| due.max(0) as usize).collect();
-        let (page_keys, page_sieves) = (values(py, &page_keys)?, sieves_of(py, &page_sieves)?);
-        let levels = self.levels;
-        let (found, paths) = work(py, || {
-            let pages = probes(&page_keys, &page_sieves, levels);
-            let inserted = probes(&keys, &sieves, levels);
-            let columns = rows.iter().zip(&ordinals).zip(&removes).zip(&inserted).zip(&paths);
-            let changes: Vec<Change> = columns
-                .map(|((((&row, &ordinal), &removes), &page), path)| match removes {
-                    0 => Change::Insert { row, ordinal, page },
-                    _ => Change::Remove { row, ordinal, path },
-                })
-                .collect();
-            if changes.len() != rows.len() {
-                return Err(TableError::State(format!("{} rows, {} changes", rows.len(), changes.len())));
-            }
-            self.index.follow(&changes, &due, &pages)
-        })?;
-        Ok(cell_answers(py, &found, &paths))
-    }
-
-    fn release_sieves(&mut self, first: u32, end: u32) {
-        self.index.release_sieves(first..end);
-    }
-
-    /// Sizes: (rows in cells, cells, cells that turned rows away, bytes, bytes of sieves among them).
-    fn statistics(&self) -> (usize, usize, usize, usize, usize) {
-        let CellStatistics { entries, cells, overflowed, bytes, sieve_bytes } = self.index.statistics();
-        (entries, cells, overflowed, bytes, sieve_bytes)
-    }
-}
-
-fn is_finished() -> PyErr {
-    TableError::State("the table was given away; fill another one".to_owned()).into()
-}
-
-/// Many rows for an empty `HammingIndex`.
-#[pyclass(module = "dedup_service._native")]
-#[derive(Default)]
-struct HammingFilling {
-    rows: Vec<(u32, u64)>,
-}
-
-#[pymethods]
-impl HammingFilling {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    fn add(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
-        let pairs = pairs(py, &fingerprints, &rows)?;
-        self.rows.extend(pairs.into_iter().map(|(fingerprint, row)| (row, fingerprint)));
-        Ok(())
-    }
-
-    fn finish(&mut self, py: Python<'_>) -> PyResult<HammingIndex> {
-        let rows = std::mem::take(&mut self.rows);
-        Ok(HammingIndex { index: work(py, || hamming::HammingIndex::filled(rows))? })
-    }
-}
-
-/// Many rows for an empty `HashRows`.
-#[pyclass(module = "dedup_service._native")]
-struct HashFilling {
-    filling: Option<hash_rows::HashFilling>,
-}
-
-#[pymethods]
-impl HashFilling {
-    #[new]
-    fn new(expected: usize) -> Self {
-        Self { filling: Some(hash_rows::HashFilling::new(expected)) }
-    }
-
-    fn add(&mut self, py: Python<'_>, hashes: PyBuffer<u64>, rows: PyBuffer<u32>) -> PyResult<()> {
-        let pairs = pairs(py, &hashes, &rows)?;
-        let filling = self.filling.as_mut().ok_or_else(is_finished)?;
-        work(py, || {
-            filling.add(pairs);
-            Ok(())
-        })
-    }
-
-    fn finish(&mut self, py: Python<'_>, threads: usize) -> PyResult<HashRows> {
-        let filling = self.filling.take().ok_or_else(is_finished)?;
-        Ok(HashRows { table: work(py, || Ok(filling.finish(threads)))? })
-    }
-}
-
-/// Many rows for an empty `CellIndex`.
-#[pyclass(module = "dedup_service._native")]
-struct CellFilling {
-    filling: Option<cells::CellFilling>,
-    levels: usize,
-}
-
-#[pymethods]
-impl CellFilling {
-    #[new]
-    fn new(slots: usize, levels: usize, expected: usize) -> PyResult<Self> {
-        Ok(Self { filling: Some(cells::CellFilling::new(slots, levels, expected)?), levels })
-    }
-
-    #[allow(clippy::too_many_arguments)] // columns, as of `follow`
-    fn add(
-        &mut self,
-        py: Python<'_>,
-        rows: PyBuffer<u32>,
-        ordinals: PyBuffer<i64>,
-        sieves: PyBuffer<u64>,
-        data: PyBackedBytes,
-        starts: PyBuffer<i64>,
-        ends: PyBuffer<i64>,
-    ) -> PyResult<()> {
-        let (rows, ordinals, sieves) = (values(py, &rows)?, ordinals_of(py, &ordinals)?, sieves_of(py, &sieves)?);
-        let (starts, ends) = (values(py, &starts)?, values(py, &ends)?);
-        let filling = self.filling.as_mut().ok_or_else(is_finished)?;
-        work(py, || {
-            let mut paths = Vec::with_capacity(64 * rows.len());
-            for (&start, &end) in starts.iter().zip(&ends) {
-                let path = data.get(start.max(0) as usize..end.max(0) as usize);
-                paths.extend_from_slice(path.ok_or_else(|| TableError::State(format!("no path at {start} to {end}")))?);
-            }
-            filling.add(&rows, &ordinals, &sieves, &paths)
-        })
-    }
-
-    fn finish(&mut self, py: Python<'_>, threads: usize) -> PyResult<CellIndex> {
-        let filling = self.filling.take().ok_or_else(is_finished)?;
-        Ok(CellIndex { index: work(py, || Ok(filling.finish(threads)))?, levels: self.levels })
-    }
-}
-
 /// In how many bits the block of each table and the next one may differ; -1 if the table is not asked.
 #[pyfunction]
 fn block_bounds(radius: usize) -> PyResult<Vec<(i64, i64)>> {
@@ -414,17 +153,26 @@ fn block_bounds(radius: usize) -> PyResult<Vec<(i64, i64)>> {
 /// Panic as a fault of this module would, for tests.
 #[pyfunction]
 fn panic_on_purpose(py: Python<'_>, message: String) -> PyResult<()> {
-    work(py, move || std::panic::panic_any(message))
+    work(py, move || -> Result<(), TableError> { std::panic::panic_any(message) })
 }
 
-/// The tables of twinsieve.
+/// The tables and the store of twinsieve.
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{
-        CellAnswers, CellFilling, CellIndex, HammingFilling, HammingIndex, HashFilling, HashRows, NearRows, RowsFound,
-        block_bounds, panic_on_purpose,
-    };
+    use super::building::TablesBuild;
     #[pymodule_export]
-    const CROWD: usize = crate::tables::hash_rows::CROWD;
+    use super::decider::{Decided, Decider, Entry, Page};
+    #[pymodule_export]
+    use super::guards::clusters_after;
+    #[pymodule_export]
+    use super::host_text::HostText;
+    #[pymodule_export]
+    use super::rule::{ComparedPages, PageSide, Rule, score_of, similarity};
+    #[pymodule_export]
+    use super::shards::{ShardEntries, found_in_answer, packed_entries, pages_of_shard, unpacked_entries};
+    #[pymodule_export]
+    use super::store::{BytesFound, Manifest, PageStore, PendingCommit, StoreLabel, read_commit, read_manifest};
+    #[pymodule_export]
+    use super::{HammingIndex, NearRows, block_bounds, panic_on_purpose};
 }

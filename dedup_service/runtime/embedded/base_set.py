@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from dedup_service._native import StoreLabel
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.rules.layout import IndexLayout
@@ -30,8 +31,7 @@ from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal import Beginning, Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.untouched import open_untouched
-from dedup_service.runtime.store.linked_store import follow_sources, link_again
-from dedup_service.runtime.store.manifest import StoreLabel
+from dedup_service.runtime.store.page_files import lead_to
 
 _DOWNLOADED = "bases"
 """The folder of a state in which bases from addresses are."""
@@ -107,8 +107,7 @@ class BaseSet:
     def adopt(self, journal: Journal, pages: Path) -> None:
         """Let a state that was opened again know where its bases are now. pages: its folder of kept pages."""
         with store_errors():
-            link_again(pages, self._bases[0].pages)
-            follow_sources(pages)
+            lead_to(pages, self._bases[0].pages)
         if tuple(self._labels) != journal.log.bases:
             journal.rename_bases(self._labels)
 

@@ -3,7 +3,7 @@
 The log of a state with bases begins with theirs. So the verdicts on its pages are those that one run over all of it
 gives: the new state begins as the first base was at its last commit, with its rule, its bounds, the pages in its
 window, what guards count and what is known of the hosts' own text. Its kept pages stay where they are
-(`store.linked_store`). Pages of further bases are entered behind them (`further_bases`).
+(`store.page_files`). Pages of further bases are entered behind them (`further_bases`).
 
 A state belongs to its bases as they were. It records how many records each one had, with the digest of the last of
 them, and is refused if that is another one, or if more than retractions came after it. A page that is retracted in a
@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dedup_service._native import Manifest, PageStore, StoreLabel, read_commit, read_manifest
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.errors import ConfigurationError, StateError
@@ -43,13 +44,16 @@ from dedup_service.runtime.embedded.journal import Beginning, Header, require_he
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.embedded.untouched import open_copy, open_untouched
-from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.linked_store import follow_sources, link_store, manifest_digest
-from dedup_service.runtime.store.manifest import INTENT, MANIFEST, Manifest, StoreLabel, read_manifest
-from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.store_files import is_own_file, named_paths
+from dedup_service.runtime.store.page_files import (
+    ERASED,
+    GROWING,
+    MANIFEST,
+    committed,
+    go_on_from,
+    has_other_files,
+    open_pages,
+)
 from dedup_service.runtime.store.stored_entries import Report
-from dedup_service.runtime.store.whole_file import read_extra
 
 _LOG = logging.getLogger(__name__)
 
@@ -170,14 +174,13 @@ class BaseJournal:
 class Base:
     """An open base. name: as it was given. manifest: of its last commit; None if it has no pages.
 
-    written: digest of that manifest. records: the last record that counts; commit: its digest.
+    records: the last record that counts; commit: its digest.
     """
 
     name: str
     folder: Path
     journal: BaseJournal
     manifest: Manifest | None
-    written: str
     records: int
     commit: str
 
@@ -192,7 +195,7 @@ class Base:
         if self.manifest is None:
             return DeciderState()
         with store_errors():
-            return state_in(read_extra(self.pages, self.manifest.extra))
+            return state_now(self.pages)
 
     @cached_property
     def entries(self) -> int:
@@ -207,11 +210,11 @@ class Base:
         """Its policy."""
         return self.journal.log.policy()
 
-    def store(self) -> PageStore:
-        """Open its kept pages."""
+    def store(self, *, held: bool = False) -> PageStore:
+        """Open its kept pages; see `open_pages`."""
         assert self.manifest is not None
         with store_errors():
-            store = PageStore.open_read_only(self.pages, self.manifest.label)
+            store = open_pages(self.pages, self.manifest.label, held=held)
         assert store is not None
         return store
 
@@ -248,17 +251,10 @@ def open_base(name: str, folder: Path, scratch: Path, space_id: str | None) -> B
     folder = folder.resolve()
     refuse_other_kind(folder, FolderKind.EMBEDDED)
     pages = folder / PAGES_FOLDER
-    if (pages / INTENT).exists():
-        raise StateError(
-            f"a take-down in {name} was interrupted: complete it first, with `twinsieve state compact {folder}`"
-        )
-    manifest, written = None, ""
     with store_errors():
-        if (pages / MANIFEST).exists():
-            written, found = manifest_digest(pages), read_manifest(pages)
-            manifest = found if found.extra is not None else None
-        elif pages.exists() and any(is_own_file(path.name) and path.suffix != ".tmp" for path in pages.iterdir()):
-            raise StateDamagedError(f"the base {name} has no {PAGES_FOLDER}/{MANIFEST}: restore it from a copy")
+        manifest = committed(pages)
+    if manifest is None and has_other_files(pages):
+        raise StateDamagedError(f"the base {name} has no {PAGES_FOLDER}/{MANIFEST}: restore it from a copy")
     journal = BaseJournal(folder, scratch)  # after the commit, which it therefore has
     try:
         _check(name, journal, manifest, space_id)
@@ -266,7 +262,7 @@ def open_base(name: str, folder: Path, scratch: Path, space_id: str | None) -> B
         journal.close()
         raise
     records, commit = (0, "") if manifest is None else (manifest.sequence, manifest.tail)
-    return Base(name, folder, journal, manifest, written, records, commit)
+    return Base(name, folder, journal, manifest, records, commit)
 
 
 def _check(name: str, journal: BaseJournal, manifest: Manifest | None, space_id: str | None) -> None:
@@ -349,16 +345,19 @@ def _download_pages(remote: RemoteFolder, pages: Path, more: Callable[[int], Non
     (pages / MANIFEST).write_bytes(content)
     with store_errors():
         found = read_manifest(pages)
-    for path in sorted(named_paths(pages, found)):
-        if path.parent != pages:
-            raise StateDamagedError(f"{remote.address} has a manifest that names {path.name} elsewhere: do not use it")
+    if found is not None and found.base:
+        raise StateError(
+            f"{remote.address} is a state that was itself begun with a base: copy both to folders here, open the copy "
+            "once with `filter --base` and the place of its base, and give its folder"
+        )
+    for name in (*GROWING, ERASED):
         try:
-            if not path.exists():
-                remote.get(f"{PAGES_FOLDER}/{path.name}", path, more)
+            if not (pages / name).exists():
+                remote.get(f"{PAGES_FOLDER}/{name}", pages / name, more)
         except FileNotFoundError as error:
-            if path.suffix != ".sums":  # there is none as long as it is empty
+            if name != ERASED:  # there is none without a take-down since the commit
                 raise StateDamagedError(
-                    f"{remote.address} has no complete state, {path.name} is missing: copy the folder there again, "
+                    f"{remote.address} has no complete state, {name} is missing: copy the folder there again, "
                     "while nobody writes to it"
                 ) from error
     if remote.read(manifest) != content:
@@ -394,11 +393,15 @@ def begin_pages(base: Base, pages: Path, label: StoreLabel, sequence: int, tail:
     if base.manifest is None:
         return
     with store_errors():
-        try:
-            link_store(base.pages, base.manifest, pages, label, sequence, tail)
-        except StoreDamagedError:
-            if manifest_digest(base.pages) == base.written:
-                raise
-        if manifest_digest(base.pages) != base.written:
+        found = read_commit(base.pages)
+        store = base.store()
+        if found is None or found[0].number != base.manifest.number or store.manifest.number != found[0].number:
             raise StateInUseError(f"the base {base.name} has changed while it was opened: try again, or use a copy")
-        follow_sources(pages)  # of the base, which it links to itself
+        with closing(go_on_from(store, pages, label)) as own:
+            own.begin_commit(sequence, tail, base.manifest.note).finish(found[1])
+
+
+def state_now(pages: Path) -> DeciderState:
+    """Return the state of the decider in the last commit in a folder; StoreDamagedError without one."""
+    found = read_commit(pages)
+    return state_in(b"" if found is None else found[1])

@@ -17,10 +17,9 @@ from dedup_service.runtime.embedded.database import StateDamagedError, StateFull
 from dedup_service.runtime.embedded.evidence import Move
 from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.freed_memory import return_freed_memory
-from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.errors import StoreDamagedError, StoreFullError
-from dedup_service.runtime.store.stored_entries import Report, StoredEntries
+from dedup_service.runtime.store.stored_entries import Finish, Report, StoredEntries
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,8 +65,8 @@ class Commits:
         self._raise_failure()
         with store_errors():
             if self._journal.sequence - self._taken_at >= self._every:
-                pending = self._begin(decider)
-                self._thread = threading.Thread(target=self._finish, args=(pending,), name="commit")
+                finish = self._begin(decider)
+                self._thread = threading.Thread(target=self._finish, args=(finish,), name="commit")
                 self._thread.start()
                 return
             self._entries.step()
@@ -79,7 +78,7 @@ class Commits:
         self._raise_failure()
         if self._journal.sequence != self._taken_at:
             with store_errors():
-                self._begin(decider).finish()
+                self._begin(decider)()
 
     def close(self, decider: Decider) -> None:
         """Commit for the last time; raises as `step`."""
@@ -91,7 +90,7 @@ class Commits:
         self.wait()
         self._raise_failure()
         with store_errors():
-            self._entries.compact(lambda: self._begin(decider).finish(), report)
+            self._entries.compact(lambda: self._begin(decider), report)
         while self._move.step():
             pass
 
@@ -101,17 +100,17 @@ class Commits:
             self._thread.join()
             self._thread = None
 
-    def _begin(self, decider: Decider) -> PendingCommit:
+    def _begin(self, decider: Decider) -> Finish:
         journal = self._journal
         extra = partial(encode_state, decider.state())  # encoded by the thread that writes
-        memory = {"host_text": decider.host_text.size_bytes}
-        pending = self._entries.begin_commit(journal.sequence, journal.log.tail(journal.sequence), extra, memory)
+        tail = journal.log.tail(journal.sequence)
+        finish = self._entries.begin_commit(journal.sequence, tail, extra, decider.sizes())
         self._taken_at = journal.sequence
-        return pending
+        return finish
 
-    def _finish(self, pending: PendingCommit) -> None:
+    def _finish(self, finish: Finish) -> None:
         try:
-            pending.finish()
+            finish()
             return_freed_memory()
         except BaseException as error:
             _LOG.warning("%s: no commit of the kept pages; the journal has them", error)

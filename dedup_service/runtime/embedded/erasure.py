@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dedup_service.core.decision.duplicate_clusters import Copy
+from dedup_service.core.decision.guard_state import Copy
 from dedup_service.core.url import DEFAULT_PORTS
 from dedup_service.runtime.embedded.journal_reader import Text, name_hash, name_of, stored_text, text_of
 from dedup_service.runtime.embedded.texts import TextStore

@@ -13,8 +13,10 @@ leaves the evidence in one place at least. One transaction deletes at most STEP_
 
 from collections import Counter
 
+import numpy as np
+
 from dedup_service.runtime.embedded.journal import Journal, change_counters
-from dedup_service.runtime.store.stored_entries import StoredEntries
+from dedup_service.runtime.store.stored_entries import StoredEntries, rows_of
 
 MOVED = "evidence_moved"
 
@@ -37,10 +39,10 @@ class Move:
         end = self._entries.pages.manifest.next_row
         if self._done >= end:
             return False
-        numbers = self._entries.first(self._done - 1, STEP_ROWS)
+        numbers = np.frombuffer(self._entries.pages.live_rows(self._done, STEP_ROWS), np.uint32)
         numbers = numbers[numbers < end]
         last = int(numbers[-1]) + 1 if len(numbers) == STEP_ROWS else end
-        sequences = [(sequence,) for sequence in self._entries.rows(numbers)["sequence"].tolist()]
+        sequences = [(sequence,) for sequence in rows_of(self._entries.pages, numbers)["sequence"].tolist()]
         with self._journal.database.transaction() as connection:
             connection.executemany("DELETE FROM evidence WHERE sequence = ?", sequences)
             change_counters(connection, Counter({MOVED: last - self._counted}))

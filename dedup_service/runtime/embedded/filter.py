@@ -18,9 +18,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.log_records import CorrectionRecord
@@ -412,7 +412,10 @@ class FilterView:
             database.close()
 
     def held(self) -> HeldEntries:
-        """Return the pages that others are compared with; takes milliseconds, however many they are."""
+        """Return the pages that others are compared with; takes milliseconds, however many they are.
+
+        The view stays as it is, but for pages that are taken down; as long as it lives, the disk keeps what it has.
+        """
         with self._turn:
             return self._state.held()
 

@@ -16,26 +16,20 @@ from pathlib import Path
 
 import numpy as np
 
-from dedup_service.core.decision.candidates import LocalCandidates
-from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.duplicate_clusters import DuplicateClusters
+from dedup_service._native import StoreLabel, clusters_after
+from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.expiry import Expiry
-from dedup_service.core.decision.guard_tracker import GuardState
-from dedup_service.core.decision.host_text import HostText
-from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.guard_state import GuardState
 from dedup_service.core.evidence.keys import LEVELS, PARTS
-from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index.cell_index import EMPTY_PART, path_keys
+from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.embedded.bases import Base
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.store.decider_state import encode_state
-from dedup_service.runtime.store.manifest import StoreLabel
-from dedup_service.runtime.store.stored_entries import Report, StoredEntries
+from dedup_service.runtime.store.stored_entries import Report, StoredEntries, held_of, live_pieces
 
 _PIECE = 512
 """Pages that are entered together."""
@@ -56,70 +50,56 @@ def enter_further(
     label, sequence, tail: of the journal of the state, and of its first policy. rule, layout: of the state.
     """
     with store_errors():
-        entries = StoredEntries.open(pages, label, rule, layout, lambda extra: state_in(extra).removed if extra else ())
+        entries = StoredEntries.open(pages, label, rule, layout)
         try:
-            state = state_in(entries.extra()) if entries.extra() else DeciderState()
-            young = [EntryRows.from_entries(state.young)] if state.young else ()
-            candidates = LocalCandidates(
-                rule, young, store=entries, tables=entries.tables, layout=layout, removed=state.removed
+            extra = entries.take_extra()
+            state = state_in(extra) if extra else DeciderState()
+            guards, after = state.guards, bases[0].records
+            # Pages that are entered are no pages that were decided: guards count none of them.
+            decider = Decider(
+                replace(rule, guards=NO_GUARDS),
+                label.space_id,
+                _NoNames(),
+                entries=entries,
+                layout=layout,
+                state=replace(state, guards=None),
             )
-            after = bases[0].records
             for base in bases[1:]:
-                state = _entered(base, after, state, candidates, report)
+                _enter(base, after, decider, report)
+                guards = _guards(base, after, guards)
                 after += base.records
-            state = replace(state, young=tuple(candidates.young()), removed=tuple(candidates.removed()))
-            entries.begin_commit(sequence, tail, encode_state(state)).finish()
+            state = replace(decider.state(), guards=guards)
+            entries.begin_commit(sequence, tail, encode_state(state), decider.sizes())()
         finally:
             entries.close()
 
 
-def _entered(base: Base, after: int, state: DeciderState, candidates: LocalCandidates, report: Report) -> DeciderState:
-    """Enter the pages of a base; return the state of a decider behind them. after: records before those of the base."""
-    ordinal, host_text = state.ordinal, HostText(state.host_text)
-    nothing = PageColumns.of_entries([])
+class _NoNames:
+    """Page names for a decider that decides nothing."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return a placeholder."""
+        return (str(sequence), "")
+
+
+def _enter(base: Base, after: int, decider: Decider, report: Report) -> None:
+    """Enter the pages of a base. after: records before those of the base."""
+    done = 0
     for piece in _pieces(base):
-        added = []
-        for place, entry in enumerate(piece):
-            keys = keys_in(entry)
-            added.append(
-                replace(
-                    entry,
-                    sequence=after + entry.sequence,
-                    ordinal=ordinal + place,
-                    keys=keys,
-                    settled=False,
-                    row=-1,
-                )
-            )
-            evidence = Evidence(entry.evidence)
-            sentences = evidence.sentence_values
-            if len(sentences):
-                host_text.learn(entry.host, evidence.term_values, keys, sentences)
-        candidates.settle(ordinal, nothing)
-        candidates.keep(PageColumns.of_entries(added))
-        ordinal += len(added)
-        report(f"entering pages of base {base.name}", ordinal - state.ordinal, base.entries)
-    candidates.settle(ordinal, nothing)
-    expiry = Expiry(state=state.expiry)
+        decider.enter([replace(entry, sequence=after + entry.sequence, keys=keys_in(entry)) for entry in piece])
+        done += len(piece)
+        report(f"entering pages of base {base.name}", done, base.entries)
     for minute, since in np.frombuffer(base.state.expiry.times, np.int64).reshape(-1, 2).tolist():
-        expiry.advance(after + since, minute)
-    return replace(
-        state,
-        ordinal=ordinal,
-        host_text=host_text.state(),
-        guards=_guards(base, after, state.guards),
-        expiry=expiry.state(),
-    )
+        decider.advance(after + since, minute)
 
 
 def _pieces(base: Base) -> Iterator[list[Entry]]:
     """Yield the kept pages of a base, in order."""
     if base.manifest is None:
         return
-    with closing(base.store()) as store:
-        for numbers in store.live_numbers():
-            for start in range(0, len(numbers), _PIECE):
-                yield list(store.entries(numbers[start : start + _PIECE]).entries())
+    with closing(base.store(held=True)) as store:
+        for numbers in live_pieces(store, _PIECE):
+            yield list(held_of(store, numbers).entries())
     if base.state.young:
         yield list(base.state.young)
 
@@ -142,5 +122,4 @@ def _guards(base: Base, after: int, guards: GuardState | None) -> GuardState | N
     """Return the guard state with the clusters of a base behind those that it has."""
     if guards is None or base.state.guards is None:
         return guards
-    clusters = DuplicateClusters(base.state.guards.groups).pack_after(after)
-    return replace(guards, groups=guards.groups + clusters)
+    return replace(guards, groups=guards.groups + clusters_after(base.state.guards.groups, after))

@@ -18,8 +18,8 @@ import xxhash
 from dedup_service.core.dates import day_of
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import Decision
-from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entry_rows import INDEXED, page_flags, signed, unsigned
+from dedup_service.core.decision.guard_state import Copy
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind

@@ -15,13 +15,12 @@ import logging
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
-from dedup_service.core.decision.candidates import LocalCandidates
-from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service._native import Manifest, StoreLabel, read_manifest
+from dedup_service.core.decision.decider import Decider, DeciderState, Effect
 from dedup_service.core.errors import StateError
+from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.keep import KEEP_ALL
 from dedup_service.core.rules.layout import IndexLayout
@@ -33,7 +32,7 @@ from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError, StoreFullError
-from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
+from dedup_service.runtime.store.page_files import MANIFEST, has_other_files
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
 _LOG = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ _BATCH = 512
 _CONTRADICTIONS = (KeyError, ValueError, struct.error, StateError)
 """What the records of a damaged log or the rows of damaged pages raise."""
 
-MakeDecider = Callable[[LocalCandidates, DeciderState], Decider]
+MakeDecider = Callable[[StoredEntries, DeciderState], Decider]
 """Makes a decider with the rule in force."""
 
 
@@ -56,7 +55,6 @@ class Restored:
     """A decider at the end of the log, and where its settled entries are."""
 
     decider: Decider
-    candidates: LocalCandidates
     entries: StoredEntries
 
 
@@ -65,7 +63,7 @@ class Restorer:
     """Restores the decider of `journal`. folder: of the kept pages. make: makes the decider.
 
     begin: makes the kept pages of a log that does not begin with nothing, as they are before its first record. absent:
-    how many of these may be missing since, because a base has retracted them.
+    returns how many of these may be missing by now, because a base has retracted them.
     """
 
     folder: Path
@@ -74,7 +72,7 @@ class Restorer:
     layout: IndexLayout
     make: MakeDecider
     begin: Callable[[], None] | None = None
-    absent: int = 0
+    absent: Callable[[], int] = lambda: 0
 
     def restore(self) -> Restored:
         """Return the decider at the end of the log.
@@ -112,13 +110,13 @@ class Restorer:
     def _from_commit(self, *, verify: bool) -> Restored:
         """Restore from the last commit. verify: read all pages, which can still be built again."""
         journal = self.journal
-        if (self.folder / MANIFEST).exists():
-            manifest = read_manifest(self.folder)
+        manifest = read_manifest(self.folder)
+        if manifest is not None:
             self._refuse_older_journal(manifest)
             reason = misfit(manifest, journal.header.identity, journal.log, journal.sequence)
             if reason is not None:
                 raise _UnusableError(reason)
-        elif self.folder.exists() and any(path.suffix != ".tmp" for path in self.folder.iterdir()):
+        elif has_other_files(self.folder):
             raise _UnusableError(f"there is no {MANIFEST}")
         elif journal.log.counter(MOVED):
             raise _UnusableError("they are missing")
@@ -126,12 +124,12 @@ class Restorer:
         try:
             if verify:
                 entries.pages.verify()
-            extra = entries.extra()
+            extra = entries.take_extra()
             if not extra:
                 return self._replayed_log(entries)
             restored = self._made(entries, state_in(extra))
             replay(journal.log, entries.sequence, restored.decider)
-            _check_count(len(restored.decider), journal.entries, self.absent)
+            _check_count(len(restored.decider), journal.entries, self.absent())
         except BaseException:
             entries.close()
             raise
@@ -140,7 +138,7 @@ class Restorer:
     def _refuse_older_journal(self, manifest: Manifest) -> None:
         """StateDamagedError if the journal ends before the commit: every commit covers what the journal has durably."""
         journal = self.journal
-        if manifest.label.log == journal.header.identity and manifest.extra and manifest.sequence > journal.sequence:
+        if manifest.label.log == journal.header.identity and manifest.number and manifest.sequence > journal.sequence:
             otherwise = f"or, to go on without these records, move {self.folder} away"
             if journal.log.counter(MOVED):  # it cannot build them again
                 otherwise = "or start a new state folder and filter the same input again"
@@ -190,24 +188,10 @@ class Restorer:
     def _open(self) -> StoredEntries:
         header = self.journal.header
         label = StoreLabel(header.identity, header.space_id)
-        return StoredEntries.open(
-            self.folder,
-            label,
-            self.rule,
-            self.layout,
-            lambda extra: state_in(extra).removed if extra else (),
-        )
+        return StoredEntries.open(self.folder, label, self.rule, self.layout)
 
     def _made(self, entries: StoredEntries, state: DeciderState) -> Restored:
-        candidates = LocalCandidates(
-            self.rule,
-            [EntryRows.from_entries(state.young)] if state.young else (),
-            store=entries,
-            tables=entries.tables,
-            layout=self.layout,
-            removed=state.removed,
-        )
-        return Restored(self.make(candidates, state), candidates, entries)
+        return Restored(self.make(entries, state), entries)
 
     def _move_aside(self, error: Exception) -> None:
         """Move the folder out of the way, to a name of which the warning tells."""
@@ -249,7 +233,7 @@ def misfit(manifest: Manifest, journal: str, log: JournalReader, end: int) -> st
         return f"they belong to journal {manifest.label.log}, this is {journal}"
     if manifest.next_row < log.counter(MOVED):
         return f"they have {manifest.next_row} rows, the journal has left {log.counter(MOVED)} to them"
-    return _misfit_of_commit(manifest, log, end) if manifest.extra else None
+    return _misfit_of_commit(manifest, log, end) if manifest.number else None
 
 
 def _misfit_of_commit(manifest: Manifest, log: JournalReader, end: int) -> str | None:
@@ -267,49 +251,68 @@ def replay(log: JournalReader, sequence: int, decider: Decider, *, expire: bool 
 
     expire: let entries expire; False where rows are missing, with which others did.
     """
-    keep, decider.expiry.keep = decider.expiry.keep, log.keep_at(sequence) if expire else KEEP_ALL
+    keep, decider.keep = decider.keep, log.keep_at(sequence) if expire else KEEP_ALL
     guards, guarded_since = decider.rule.guards, log.guarded_since()
     deleted_up_to = log.deleted_up_to()
     of_bases = max((label.after + label.records for label in log.bases), default=0)
     last_that_may_be_gone = max(log.counter("deleted_expired_up_to"), of_bases)
-    times = _Times(log.times_from(sequence), decider)
-    following = log.records_after(sequence)
-    while records := list(islice(following, _BATCH)):
-        pages = [(record.sequence, record.prepared) for record in records if record.prepared is not None]
-        with decider.batch(pages, judged=False):
-            for record in records:
-                times.advance_before(record.sequence)
-                removes = record.removes
-                gone = removes is not None and (record.sequence <= deleted_up_to or removes <= last_that_may_be_gone)
-                if removes is not None and gone and not decider.holds(removes):
-                    # The row of that entry was deleted, as this record has removed it, or it expired later; or it was
-                    # one of a base, which has retracted it since.
-                    removes = None
-                if record.prepared is not None:
-                    decider.replay(
-                        record.sequence, record.prepared, kept=record.kept, removes=removes, copy=record.copy
-                    )
-                elif removes is not None:
-                    decider.drop(removes)
-                elif record.keep is not None:
-                    decider.expiry.keep = record.keep if expire else KEEP_ALL
-                if record.sequence == guarded_since:
-                    decider.set_guards(NO_GUARDS)
-                    decider.set_guards(guards)
-    times.advance_before(None)
-    decider.expiry.keep = keep
+    pages = _Pages(log.times_from(sequence), decider)
+    for record in log.records_after(sequence):
+        pages.advance_before(record.sequence)
+        removes = record.removes
+        gone = removes is not None and (record.sequence <= deleted_up_to or removes <= last_that_may_be_gone)
+        if removes is not None and gone and not pages.holds(removes):
+            # The row of that entry was deleted, as this record has removed it, or it expired later; or it was
+            # one of a base, which has retracted it since.
+            removes = None
+        if record.prepared is not None:
+            pages.add(record.sequence, record.prepared, (record.kept, removes, record.copy))
+        elif removes is not None:
+            pages.apply()
+            decider.drop(removes)
+        elif record.keep is not None:
+            pages.apply()
+            decider.keep = record.keep if expire else KEEP_ALL
+        if record.sequence == guarded_since:
+            pages.apply()
+            decider.set_guards(NO_GUARDS)
+            decider.set_guards(guards)
+    pages.advance_before(None)
+    pages.apply()
+    decider.keep = keep
 
 
-class _Times:
-    """Applies time records to a decider in their places between the others."""
+class _Pages:
+    """Pages with the decisions on them, applied together, and time records in their places between them."""
 
     def __init__(self, times: Iterator[tuple[int, int]], decider: Decider) -> None:
         self._times = times
         self._decider = decider
         self._next = next(times, None)
+        self._pages: list[tuple[int, PreparedPage]] = []
+        self._effects: list[Effect] = []
+
+    def add(self, sequence: int, prepared: PreparedPage, effect: Effect) -> None:
+        """Add the page at `sequence`."""
+        self._pages.append((sequence, prepared))
+        self._effects.append(effect)
+        if len(self._pages) == _BATCH:
+            self.apply()
+
+    def apply(self) -> None:
+        """Apply the pages that were added."""
+        if self._pages:
+            self._decider.replay(self._pages, self._effects)
+            self._pages, self._effects = [], []
+
+    def holds(self, sequence: int) -> bool:
+        """Whether the page at `sequence` has a live entry behind the pages that were added."""
+        self.apply()
+        return self._decider.holds(sequence)
 
     def advance_before(self, sequence: int | None) -> None:
-        """Apply those before the record at `sequence`; None: all that are left."""
+        """Apply the times before the record at `sequence`; None: all that are left."""
         while self._next is not None and (sequence is None or self._next[0] < sequence):
-            self._decider.expiry.advance(*self._next)
+            self.apply()
+            self._decider.advance(*self._next)
             self._next = next(self._times, None)

@@ -18,11 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dedup_service.core.decision.candidates import LocalCandidates
+from dedup_service._native import HostText
 from dedup_service.core.decision.decider import Decider, DeciderState, Decision
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_store import HeldEntries, MemoryStore
-from dedup_service.core.decision.host_text import HostText
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import CorrectionRecord
@@ -116,7 +115,6 @@ class State:
         self._bases, self.journal = _begun(folder, bases, (space_id, space), policy, settings)
         self._in_memory = folder is None
         self._entries: StoredEntries | None = None
-        self._store = MemoryStore()
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
         self._minute: int | None = None
@@ -128,18 +126,16 @@ class State:
         try:
             self._apply_policy(rule, keep)
             self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
-            layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
+            self._layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
             pages = folder or self._bases.scratch
             if pages is None:
-                self._candidates = LocalCandidates(self.rule, store=self._store, layout=layout)
-                self._decider = self._new_decider(self._candidates, DeciderState())
+                self._decider = self._new_decider(None, DeciderState())
             else:
-                restored = self._restored(pages / PAGES_FOLDER, layout)
-                self._candidates, self._decider = restored.candidates, restored.decider
-                self._entries = restored.entries
+                restored = self._restored(pages / PAGES_FOLDER)
+                self._decider, self._entries = restored.decider, restored.entries
                 self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
             self._follow_bases()
-            self._expired = dict(self._decider.expiry.expired)
+            self._expired = self._decider.expired
             self._deletion: Deletion | None = (
                 Deletion(self.journal, days=settings.journal_days)
                 if folder
@@ -155,14 +151,21 @@ class State:
             self._bases.close()
             raise
 
-    def _restored(self, pages: Path, layout: IndexLayout) -> Restored:
+    def _restored(self, pages: Path) -> Restored:
         """Return the decider at the end of the journal. pages: the folder of kept pages."""
         begin = None
         if self._bases:
             self._bases.adopt(self.journal, pages)
-            begin = partial(self._bases.begin, self.journal, pages, self.rule, layout)
-        absent = len(self._bases.retracted())
-        return Restorer(pages, self.journal, self.rule, layout, self._new_decider, begin, absent).restore()
+            begin = partial(self._bases.begin, self.journal, pages, self.rule, self._layout)
+        return Restorer(
+            pages,
+            self.journal,
+            self.rule,
+            self._layout,
+            self._new_decider,
+            begin,
+            lambda: len(self._bases.retracted()),
+        ).restore()
 
     def _follow_bases(self) -> None:
         """Remove the entries that bases have retracted."""
@@ -280,6 +283,7 @@ class State:
         target = self._decider.sequence_of(record.url) if record.duplicate else None
         with self._all_or_stop():
             self._overrides.add(record)
+            self._decider.correct(record)
             if target is not None:
                 self._decider.retract(target)
             sequence = self.journal.correct(written_detail(record, author, timestamp), target)
@@ -300,7 +304,7 @@ class State:
     def host_text(self) -> HostText:
         """Return a copy of what is known of the hosts' own text; some milliseconds at most."""
         self._check_usable()
-        return self._decider.host_text.copy()
+        return self._decider.host_text()
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of a page, for the decider; also of a page of the current batch."""
@@ -321,18 +325,12 @@ class State:
 
     def index_event(self) -> IndexEvent:
         """Return the index sizes."""
-        sizes = self._candidates.sizes()
-        return IndexEvent(
-            entries=self.journal.entries, channels=sizes.channels, cells=sizes.cells, memory=self.memory()
-        )
+        sizes = self._decider.sizes()
+        return IndexEvent(entries=self.journal.entries, channels=sizes.channels, cells=sizes.cells, memory=sizes.memory)
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of memory by structure; takes about 1 ms."""
-        if self._entries is None:
-            sizes = {"entries": self._store.size_bytes, **self._candidates.tables.sizes()}
-        else:
-            sizes = self._entries.sizes().memory
-        return {**sizes, "host_text": self._decider.host_text.size_bytes}
+        return self._decider.sizes().memory
 
     def close(self) -> None:
         """Commit the kept pages, unless stopped at an error, and close all files. A second call does nothing.
@@ -374,7 +372,7 @@ class State:
         with self._all_or_stop():
             self._lowered = self._lowered or self.keep
             self.keep = lower
-            self._decider.expiry.keep = lower
+            self._decider.keep = lower
             self._record_policy()
         _LOG.warning("%s: %s", self.journal.database.path, self._limit.bounded(lower))
 
@@ -423,7 +421,7 @@ class State:
         if not deliveries:
             return []
         minute = int(time.time() // _MINUTE_S)
-        self._minute = minute if self._decider.expiry.advance(self.journal.sequence, minute) else None
+        self._minute = minute if self._decider.advance(self.journal.sequence, minute) else None
         numbered = list(enumerate(deliveries, self.journal.sequence + 1))
         self._fresh |= {sequence: prepared for sequence, (prepared, _) in numbered}
         pages = [(sequence, prepared) for sequence, (prepared, _) in numbered]
@@ -444,10 +442,10 @@ class State:
 
     def _batch_expiry(self) -> BatchExpiry:
         """Return what expired with the present batch."""
-        before, self._expired = self._expired, dict(self._decider.expiry.expired)
+        before, self._expired = self._expired, self._decider.expired
         minute, self._minute = self._minute, None
         expired = {reason.value: count - before[reason] for reason, count in self._expired.items()}
-        return BatchExpiry(up_to=max(0, self._decider.expiry.up_to), expired=expired, minute=minute)
+        return BatchExpiry(up_to=max(0, self._decider.expired_up_to), expired=expired, minute=minute)
 
     def _notify(
         self, batch: Sequence[DecidedPage], records: int, times: Sequence[float], expired: Mapping[str, int]
@@ -473,14 +471,15 @@ class State:
             self._index_at = stored + INDEX_S
             self._observers.index(self.index_event())
 
-    def _new_decider(self, candidates: LocalCandidates, state: DeciderState) -> Decider:
+    def _new_decider(self, entries: StoredEntries | None, state: DeciderState) -> Decider:
         return Decider(
             self.rule,
             self.space_id,
             self,
             state=state,
             overrides=self._overrides,
-            candidates=candidates,
+            entries=entries,
+            layout=self._layout,
             keep=self.keep,
         )
 

@@ -79,9 +79,8 @@ class StateInfo:
             any. Without the window, the journal's cache and the program, which do not grow with the kept pages.
         cells: Cells with an entry, or that turned some away, as of the last commit; None before any.
         cells_overflowed: Those of them that turned entries away.
-        rows: Rows of kept pages in the files of the last commit.
-        live_rows: Those of them that are compared with; the others are space that `twinsieve state compact` gives
-            back. None before any commit.
+        rows: Rows that kept pages have had up to the last commit, those of the first base included.
+        live_rows: Those of them that are compared with; the others take no space. None before any commit.
         disk: Bytes on disk by structure: files of kept pages, `journal` and its `write_ahead`.
         journal_bytes: Size of the journal on disk, including the write-ahead file.
         journal_free_bytes: Pages of the journal that have no content any more.

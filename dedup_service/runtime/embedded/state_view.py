@@ -4,6 +4,8 @@ Nothing is locked and nothing is written. A view is made of the last commit of t
 and of a read transaction on the journal, which is at least as new; so what the journal has left to the pages
 (`evidence`) is in that commit. If a commit came between the two and more was left, both are opened again.
 
+Entries that leave the index after that are there, unless they are taken down: the writer leaves them in their place.
+
 No tables are built: what changed after the commit is read from the journal, as `restore` does, but without a decider.
 """
 
@@ -16,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import HostText, PageStore, StoreLabel
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.entry_store import HeldEntries, HeldValues
-from dedup_service.core.decision.host_text import HostText
+from dedup_service.core.decision.entry_store import HeldEntries, HeldValues, Numbers
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.url import host_hash, url_hash
 from dedup_service.runtime.embedded.commits import store_errors
@@ -30,12 +32,10 @@ from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.restore import misfit, state_in
 from dedup_service.runtime.embedded.state import PAGES_FOLDER
 from dedup_service.runtime.embedded.state_info import open_read_only
-from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.manifest import StoreLabel
-from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.page_files import open_pages
+from dedup_service.runtime.store.stored_entries import held_of, live_pieces, rows_of
 
 _ATTEMPTS = 8
-_PIECE_ROWS = 1 << 13
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class StateView:
         self._folder = folder
         self._log = JournalReader(database, header.space_id)
         self._pages = pages
-        self._extra = b"" if pages is None else pages.extra()
+        self._extra = b"" if pages is None else pages.take_extra()
         self._since = pages.manifest.sequence if pages is not None and self._extra else 0
         self._expired_up_to = self._log.counter("expired_up_to")
 
@@ -70,7 +70,7 @@ class StateView:
             return None
         if sequence in self._after.added:
             return self._after.added[sequence]
-        row = None if self._pages is None else self._pages.row_of(sequence)
+        row = None if self._pages is None else self._pages.find(sequence)
         if row is None:
             return None
         return next(self._rows(np.array([row], np.int64)).entries(), None)
@@ -82,16 +82,15 @@ class StateView:
 
     def has_row(self, sequence: int) -> bool:
         """Return whether the page at `sequence` has a live entry of the commit."""
-        row = None if self._pages is None else self._pages.row_of(sequence)
+        row = None if self._pages is None else self._pages.find(sequence)
         return row is not None and len(self._rows(np.array([row], np.int64))) > 0
 
     def live_rows(self) -> Iterator[EntryRows]:
         """Yield the live entries of the commit."""
         if self._pages is None:
             return
-        for numbers in self._pages.live_numbers():
-            for start in range(0, len(numbers), _PIECE_ROWS):
-                yield self._rows(numbers[start : start + _PIECE_ROWS].astype(np.int64))
+        for numbers in live_pieces(self._pages):
+            yield self._rows(numbers)
 
     def close(self) -> None:
         """Close the pages."""
@@ -129,27 +128,13 @@ class StateView:
     def _is_live(self, sequence: int) -> bool:
         return sequence > self._expired_up_to and sequence not in self._after.removed
 
-    def _rows(self, numbers: npt.NDArray[np.int64]) -> EntryRows:
-        """Return those of some rows of the commit that are live.
-
-        A page that is being taken down reads as damage for an instant: then the pages are opened again.
-        """
-        for attempt in range(_ATTEMPTS):
-            pages = self._pages
-            assert pages is not None
-            try:
-                live = numbers[pages.live(numbers)]
-                rows = pages.rows(live)
-                wanted = (rows["sequence"] > self._expired_up_to) & ~np.isin(rows["sequence"], self._elsewhere)
-                return pages.entries(live[wanted])
-            except StoreDamagedError as error:
-                if attempt + 1 == _ATTEMPTS:
-                    raise StateDamagedError(str(error)) from error
-                with store_errors():
-                    again = PageStore.open_read_only(pages.folder, pages.manifest.label)
-                pages.close()
-                self._pages = again
-        return EntryRows.none()
+    def _rows(self, numbers: Numbers) -> EntryRows:
+        """Return those of some live rows of the commit that are live in the journal."""
+        assert self._pages is not None
+        with store_errors():
+            rows = rows_of(self._pages, numbers)
+            wanted = (rows["sequence"] > self._expired_up_to) & ~np.isin(rows["sequence"], self._elsewhere)
+            return held_of(self._pages, numbers[wanted])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +186,7 @@ def state_view(folder: Path) -> Iterator[StateView]:
 def _pages(folder: Path, database: Database) -> PageStore | None:
     with database.reading(), store_errors():
         header = require_header(database.connection, database.path)
-        return PageStore.open_read_only(folder / PAGES_FOLDER, StoreLabel(header.identity, header.space_id))
+        return open_pages(folder / PAGES_FOLDER, StoreLabel(header.identity, header.space_id), held=True)
 
 
 def _misfit(pages: PageStore | None, header: Header, database: Database) -> str | None:

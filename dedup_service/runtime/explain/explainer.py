@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.decision.host_text import HostText
-from dedup_service.core.decision.matching import SAME_TEXT
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.explain.channels import FeatureComparison, compare_features
 from dedup_service.core.explain.host_sentences import Spans, common_of_pair, host_spans
 from dedup_service.core.explain.nearest import nearest
-from dedup_service.core.explain.pair import PairView, explain_pair
+from dedup_service.core.explain.pair import SAME_TEXT, PairView, explain_pair
 from dedup_service.core.fingerprinter import Feature, Fingerprinter
 from dedup_service.core.page import Page
 from dedup_service.core.verdict import Verdict, VerdictKind
@@ -217,7 +216,7 @@ def _host_spans(host_text: HostText, pages: tuple[KnownPage, KnownPage], texts: 
     one, other = (page.entry.host for page in pages)
 
     def is_common(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-        return host_text.common(one, values) | host_text.common(other, values)
+        return np.array(host_text.common(one, values), np.bool_) | np.array(host_text.common(other, values), np.bool_)
 
     left, right = (host_spans(text[:MAX_SPANNED], is_common) for text in texts)
     return left, right

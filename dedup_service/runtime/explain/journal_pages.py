@@ -10,10 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.rule import MatchRule

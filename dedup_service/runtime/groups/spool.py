@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from dedup_service._native import HostText
 from dedup_service.core.dates import iso_of_day
 from dedup_service.core.decision.entry_rows import signed
-from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.groups.canonical import EARLIEST
 from dedup_service.core.groups.grouping import group_of
@@ -246,7 +246,7 @@ def host_share(page: SpooledPage, sentences: bytes | None, host_text: HostText |
     if host_text is None or not sentences:
         return None
     values = np.frombuffer(sentences, "<u4").astype(np.uint32)
-    return float(host_text.common(host_hash(_text(page.canonical_url)), values).mean())
+    return float(np.mean(host_text.common(host_hash(_text(page.canonical_url)), values)))
 
 
 def _stored(text: str) -> bytes:

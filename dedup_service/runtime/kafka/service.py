@@ -65,7 +65,6 @@ from dedup_service.runtime.kafka.state.step_offsets import (
     StepOffsets,
     require_finished,
 )
-from dedup_service.runtime.kafka.state.warm_up import load_kernels
 from dedup_service.runtime.kafka.status import ServiceStatus
 from dedup_service.runtime.kafka.steps.canonical_pages import CANONICAL, CanonicalStep
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
@@ -236,12 +235,12 @@ class Service:
                 self._begin_stop()
 
     def _requested(self) -> RequestedPolicy:
-        """Return the policy of the options; a service that decides has its machine code then."""
+        """Return the policy of the options."""
         settings = self._settings
         fingerprinter = build_fingerprinter(settings.space)
         is_bounded = settings.max_memory_bytes is not None
         space_id = fingerprinter.space_id
-        requested = RequestedPolicy(
+        return RequestedPolicy(
             space_id,
             settings.rule,
             settings.action,
@@ -251,9 +250,6 @@ class Service:
             if settings.bases
             else None,
         )
-        if DECIDE in settings.steps:
-            load_kernels(fingerprinter, requested.policy)
-        return requested
 
     @property
     def _bases_folder(self) -> Path:

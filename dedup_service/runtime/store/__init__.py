@@ -1,1 +1,1 @@
-"""The kept pages on disk: rows, evidence and names in segments, tables in files, and the manifest that names them."""
+"""The kept pages on disk: the store of the native core as a decider uses it, and what a commit has beside the rows."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.entries import RemovedEntry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows
 from dedup_service.core.decision.expiry import ExpiryState
-from dedup_service.core.decision.guard_tracker import GuardState
+from dedup_service.core.decision.guard_state import GuardState
 
 
 class UnreadableStateError(Exception):

@@ -3,7 +3,6 @@
 Memory is what the tables took when the last commit was begun, so it is exact there, and reading it costs nothing.
 """
 
-import re
 import time
 from collections import Counter
 from contextlib import suppress
@@ -11,15 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
+from dedup_service.runtime.store.page_files import GROWING, MANIFEST, StoreSizes, committed
 
-_STRUCTURES = (
-    ("checksums", r".*\.sums"),
-    ("live_rows", r"live-\d+|.*\.members"),
-)
-"""Structures on disk, and the names of their files; files of segments are named by their suffix."""
-
-_OF_SEGMENTS = {".rows", ".spans", ".evidence", ".names", ".texts"}
 _BLOCK_BYTES = 512
 """Unit of `st_blocks`."""
 
@@ -34,8 +26,8 @@ class StoreInfo:
         memory: Bytes of memory by structure in a process that has the store open.
         cells: Cells with an entry, or that turned some away.
         cells_overflowed: Those of them that turned some away.
-        rows: Rows in its files.
-        live_rows: Those of them that are entries.
+        rows: Rows that it has had, those of a base included.
+        live_rows: Those of them that are entries; the others take no space.
         disk: Bytes on disk by structure, now.
         commit_damage: Why the last commit cannot be read: the next opening builds the kept pages again. None if it can.
     """
@@ -53,16 +45,20 @@ class StoreInfo:
 
 def store_info(folder: Path) -> StoreInfo:
     """Return the sizes of the store in `folder`, which may be missing; ForeignStoreError for another version."""
-    manifest, damage = _manifest(folder)
-    sizes = None if manifest is None else manifest.sizes
+    manifest, damage = None, None
+    try:
+        manifest = committed(folder)
+    except StoreDamagedError as error:
+        damage = str(error)
+    sizes = None if manifest is None else StoreSizes.of(manifest)
     return StoreInfo(
         commit_sequence=None if manifest is None else manifest.sequence,
         commit_age_s=None if manifest is None else max(0.0, time.time() - (folder / MANIFEST).stat().st_mtime),
         memory={} if sizes is None else sizes.memory,
         cells=None if sizes is None else sizes.cells,
         cells_overflowed=None if sizes is None else sizes.overflowed,
-        rows=0 if manifest is None else sum(segment.rows for segment in manifest.segments),
-        live_rows=None if sizes is None else sizes.live,
+        rows=0 if manifest is None else manifest.next_row,
+        live_rows=None if manifest is None else manifest.live_rows,
         disk=_disk(folder),
         commit_damage=damage,
     )
@@ -88,19 +84,5 @@ def disk_bytes(path: Path) -> int:
     return min(status.st_size, status.st_blocks * _BLOCK_BYTES)
 
 
-def _manifest(folder: Path) -> tuple[Manifest | None, str | None]:
-    """Return the last commit, None before any, and why it cannot be read."""
-    if not (folder / MANIFEST).exists():
-        return None, None
-    try:
-        manifest = read_manifest(folder)
-    except StoreDamagedError as error:
-        return None, str(error)
-    return (None if manifest.live is None else manifest), None
-
-
 def _structure(name: str) -> str:
-    suffix = Path(name).suffix
-    if suffix in _OF_SEGMENTS:
-        return suffix[1:]
-    return next((structure for structure, pattern in _STRUCTURES if re.fullmatch(pattern, name)), "commit")
+    return name if name in GROWING else "commit"

@@ -1,67 +1,99 @@
-"""The entries of a decider on disk: a `PageStore` as an `EntryStore`, with the tables that are built from it.
+"""The entries of a decider on disk: the native `PageStore`, and the tables that are built from it.
 
     entries = StoredEntries.open(folder, label, rule, layout)
-    candidates = LocalCandidates(rule, young, store=entries, tables=entries.tables, removed=removed)
-    ...                                              # after each batch:
-    entries.step()                                   # goes on with compaction
-    entries.begin_commit(sequence, tail, extra)      # `finish` of what it returns waits for the disk, in any thread
+    decider = Decider(rule, space_id, names, entries=entries, state=state, …)
+    ...                                                    # after each batch:
+    entries.step()                                         # raises what another thread has found
+    entries.begin_commit(sequence, tail, extra, sizes)     # returns what waits for the disk, in any thread
 
-`young` and `removed` are what `extra` of the last commit had: the entries of the window, and those that the cells still
-need. The tables are built from the rows at each opening.
+The tables are built from the rows at each opening; the decider takes them.
 
 Other threads may iterate what `held` returned, after `close`, too: that raises StateError. Damage that they find is
-raised by the next `step` as well. Everything else is for the deciding thread.
+raised by the next `step` as well. As long as it lives, removed rows keep their space. Everything else is for the
+deciding thread.
 """
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.candidates import RemovedEntry
-from dedup_service.core.decision.entry_rows import EntryRows, EvidenceSpans
-from dedup_service.core.decision.entry_store import HeldEntries, Numbers, row_of_sequence
-from dedup_service.core.decision.entry_tables import EntryTables
+from dedup_service._native import PageStore, PendingCommit, Rule, StoreLabel, TablesBuild
+from dedup_service.core.decision.decider import CandidateSizes
+from dedup_service.core.decision.entry_rows import ROW, EntryRows
+from dedup_service.core.decision.entry_store import HeldEntries, Numbers
 from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.keys import LEVELS
+from dedup_service.core.evidence.packed import sketch_of
+from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.manifest import StoreLabel, StoreSizes
-from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore
+from dedup_service.runtime.store.page_files import StoreSizes, open_or_create
 
 _PIECE_ROWS = 1 << 13
 """Rows that an export reads at a time: some 4 MB of evidence."""
 
-_BUILT_ROWS = 1 << 16
-"""Rows that are read at once to build the tables: some 30 MB of evidence."""
-
-_COMPACTED_BYTES = 1 << 20
-"""Bytes that compaction copies between two batches."""
-
-_COMPACTED_AT_ONCE = 32 << 20
-"""Bytes that compaction copies between two reports."""
-
 Report = Callable[[str, int, int], None]
 """Progress of something long: (what, done, total); total is 0 where it is not known."""
 
-Removed = Callable[[bytes], Sequence[RemovedEntry]]
-"""Returns the removed entries that the cells still need, from `extra` of a commit."""
+Finish = Callable[[], None]
+"""Makes a commit durable; any thread may call it, before the folder is opened again. A second call does nothing."""
+
+_STEP_ROWS = 1 << 18
+"""Rows that enter the tables between two reports."""
+
+
+def rows_of(store: PageStore, numbers: Numbers) -> npt.NDArray[Any]:
+    """Return ROW[n] of live rows; KeyError if one is not live. All but `evidence_bytes` is 0 of one that is gone.
+
+    Only its owner takes away a row that is live here: of a base, or of a store that was opened to read.
+    """
+    return np.frombuffer(store.rows(numbers.astype(np.uint32)), ROW)
+
+
+def entries_of(store: PageStore, numbers: Numbers) -> EntryRows:
+    """Return live rows with their evidence; as `rows_of`, but that one that is gone has no evidence either."""
+    rows, contents = store.entries(numbers.astype(np.uint32))
+    return EntryRows(np.frombuffer(rows, ROW), contents)
+
+
+def held_of(store: PageStore, numbers: Numbers) -> EntryRows:
+    """Return live rows with their evidence, without those that are gone (`rows_of`)."""
+    entries = entries_of(store, numbers)
+    there = entries.rows["flags"] != 0
+    return entries if there.all() else entries.where(there)
+
+
+def live_pieces(store: PageStore, size: int = _PIECE_ROWS) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield the numbers of live rows, ascending, so many at a time; the disk is asked for them."""
+    first = 0
+    while len(numbers := np.frombuffer(store.live_rows(first, size), np.uint32)):
+        first = int(numbers[-1]) + 1
+        store.will_need(int(numbers[0]), first)
+        yield numbers
+
+
+def append_to(store: PageStore, entries: EntryRows) -> int:
+    """Append settled entries; return the first row. StoreFullError if the disk does not take them."""
+    sieves = [sketch_of(entry.evidence, SIEVE_BYTES).ljust(SIEVE_BYTES, b"\0") for entry in entries.entries()]
+    return store.append(entries.rows.tobytes(), np.frombuffer(b"".join(sieves), np.uint64), entries.evidence)
 
 
 class StoredEntries:
     """The entries in a folder. Use `open`."""
 
-    def __init__(self, store: PageStore, tables: EntryTables) -> None:
+    def __init__(self, store: PageStore, tables: TablesBuild, extra: bytes) -> None:
         self.pages = store
         self.tables = tables
+        self._extra = extra
         self._turn = threading.RLock()
         self._damage: StoreDamagedError | None = None
         self._is_closed = False
@@ -73,18 +105,16 @@ class StoredEntries:
         label: StoreLabel,
         rule: MatchRule,
         layout: IndexLayout,
-        removed: Removed,
         *,
-        segment_rows: int = SEGMENT_ROWS,
         report: Report = lambda *_: None,
     ) -> Self:
         """Open the entries in `folder`, with the tables that a rule needs, or begin with none.
 
-        Raises as `PageStore.open`, and StoreDamagedError if rows are altered.
+        Raises as `open_pages`, and StoreDamagedError if rows are altered.
         """
-        store = PageStore.open(folder, label, segment_rows=segment_rows)
+        store = open_or_create(folder, label)
         try:
-            return cls(store, _built(store, rule, layout, removed(store.extra()), report))
+            return cls(store, _built(store, rule, layout, report), store.take_extra())
         except BaseException:
             store.close()
             raise
@@ -94,115 +124,51 @@ class StoredEntries:
 
     @property
     def sequence(self) -> int:
-        """The sequence of the last commit, -1 or less before any."""
+        """The sequence of the last finished commit, 0 before any."""
         return self.pages.manifest.sequence
 
-    def extra(self) -> bytes:
-        """Read what the last commit had beside the rows; StoreDamagedError if that is altered."""
-        return self.pages.extra()
-
-    def reserve(self, rows: int, evidence_bytes: int) -> int:  # noqa: ARG002 - rows are consecutive in any number
-        """Return the number of the next row; begin a new segment if the present one has no room for the evidence."""
-        with self._turn:
-            return self.pages.make_room(evidence_bytes)
-
-    def append(self, entries: EntryRows) -> npt.NDArray[np.uint32]:
-        """Append entries; return their rows. StoreFullError if the disk does not take them."""
-        with self._turn:
-            return self.pages.append(entries)
-
-    def live(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
-        """Return which rows are live: bool[n]."""
-        return self.pages.live(numbers)
-
-    def remove(self, numbers: Numbers) -> None:
-        """Remove live rows; KeyError, and none is removed, if one is not live."""
-        with self._turn:
-            self.pages.remove(numbers)
-
-    def rows(self, numbers: Numbers) -> npt.NDArray[Any]:
-        """Return ROW[n]."""
-        with self._turn:
-            return self.pages.rows(numbers)
-
-    def evidence(self, numbers: Numbers) -> EvidenceSpans:
-        """Return the evidence of rows, each followed by its path."""
-        with self._turn:
-            return self.pages.evidence(numbers)
-
-    def first(self, after: int = -1, limit: int = 1) -> npt.NDArray[np.int64]:
-        """Return the first live rows behind `after`, ascending: int64[m]."""
-        return self.pages.first(after, limit)
-
-    def find(self, sequence: int) -> int | None:
-        """Return the row of the live entry at `sequence`, or None."""
-        first = self.first()
-        return row_of_sequence(self, sequence, int(first[0]), self.pages.next_row) if len(first) else None
-
-    def live_pieces(self) -> Iterator[tuple[npt.NDArray[np.uint32], EntryRows]]:
-        """Yield all live rows with their entries."""
-        for numbers in self.pages.live_numbers():
-            for start in range(0, len(numbers), _PIECE_ROWS):
-                some = numbers[start : start + _PIECE_ROWS]
-                yield some, self.pages.entries(some)
+    def take_extra(self) -> bytes:
+        """Return what the commit that was opened had beside the rows; nothing when it is called again."""
+        extra, self._extra = self._extra, b""
+        return extra
 
     def held(self) -> HeldEntries:
-        """Return a view of the rows that are live now, but without those that are removed before they are read."""
-        return HeldEntries((_HeldRows(self, self.pages.next_row),))
+        """Return a view of the rows that are live now, but without those that are erased before they are read."""
+        return HeldEntries((_HeldRows(self, self.pages.view()),))
 
     def step(self) -> None:
-        """Do a little of what has to be done from time to time; StoreFullError if the disk is full.
-
-        StoreDamagedError if a thread that iterates what `held` returned has found damage.
-        """
+        """Raise StoreDamagedError if a thread that iterates what `held` returned has found damage."""
         if self._damage is not None:
             raise self._damage
-        with self._turn:
-            self.pages.compact(_COMPACTED_BYTES, wait=False)
 
-    def compact(self, commit: Callable[[], None], report: Report) -> None:
-        """Give back the space of all dead rows; waits for the disk. commit: makes the present state durable.
+    def compact(self, begin: Callable[[], Finish], report: Report) -> None:
+        """Give back the space of all dead rows; waits for the disk. begin: begins a commit of the present state.
 
-        After the second commit, no file has a page that left the index before. StoreFullError if the disk is full.
+        After that, no file has a page that left the index before, but for those that a view has. StoreFullError if the
+        disk is full.
         """
-        with self._turn:
-            self.pages.end_segment()
-            commit()
-            total = self.pages.sparse_rows()
-            report("kept pages", 0, total)
-            while self.pages.compact(_COMPACTED_AT_ONCE, below=1.0):
-                report("kept pages", total - self.pages.sparse_rows(), total)
-            commit()
+        report("kept pages", 0, 0)
+        begin()()
+        begin()()  # with the first one, the store knows which rows no commit has any more
+        self.pages.compact()
 
     def begin_commit(
-        self,
-        sequence: int,
-        tail: str,
-        extra: bytes | Callable[[], bytes],
-        other_memory: Mapping[str, int] | None = None,
-    ) -> PendingCommit:
-        """Note the present state, which `finish` makes durable; see `PageStore.begin_commit`.
+        self, sequence: int, tail: str, extra: bytes | Callable[[], bytes], sizes: CandidateSizes | StoreSizes
+    ) -> Finish:
+        """Note the present state; what is returned makes it durable.
 
-        other_memory: bytes of structures that only the caller knows, for the sizes in the manifest.
+        sequence, tail: last record of the log, and its digest. extra: other state, or what is called for it then.
+        sizes: of the decider, for those in the manifest.
         """
-        with self._turn:
-            return self.pages.begin_commit(sequence, tail, extra, sizes=self.sizes(other_memory))
-
-    def sizes(self, other_memory: Mapping[str, int] | None = None) -> StoreSizes:
-        """Return the present sizes; takes about 1 ms."""
-        cells = self.tables.cells.statistics()
-        memory = {**self.tables.sizes(), "rows": self.pages.memory_bytes(), **(other_memory or {})}
-        return StoreSizes(memory, len(self.pages), cells.cells, cells.overflowed)
+        if isinstance(sizes, CandidateSizes):
+            sizes = StoreSizes(sizes.memory, len(self.pages), sizes.cells.cells, sizes.cells.overflowed)
+        return partial(_finish, self.pages.begin_commit(sequence, tail, sizes.note()), extra)
 
     def erase(self, sequence: int) -> None:
-        """Overwrite the evidence of a page with zeros, durably, if a segment has it.
-
-        The page has no live entry, neither now nor in the last commit.
-        """
-        with self._turn:
-            row = self.pages.row_of(sequence)
-            if row is not None:
-                self.pages.erase(row)
+        """Overwrite a page with zeros, durably, if there is anything of it; it has no live entry."""
+        row = self.pages.find_kept(sequence)
+        if row is not None:
+            self.pages.erase(np.array([row], np.uint32))
 
     def close(self) -> None:
         """Close all files. What was not committed is lost."""
@@ -210,30 +176,9 @@ class StoredEntries:
             self._is_closed = True
             self.pages.close()
 
-    def _piece(self, after: int, end: int) -> tuple[int, EntryRows] | None:
-        """Return the next live rows behind `after` and below `end`: the last number, and the entries. None: no more.
-
-        Any thread may call it.
-        """
-        with self._in_turn():
-            numbers = self.pages.first(after, _PIECE_ROWS)
-            numbers = numbers[numbers < end]
-            return (int(numbers[-1]), self.pages.entries(numbers)) if len(numbers) else None
-
-    def _has(self, sequence: int, end: int) -> bool:
-        """Return whether a row below `end` is the live entry of a page; any thread may call it."""
-        with self._in_turn():
-            row = self.find(sequence)
-            return row is not None and row < end
-
-    def _size(self) -> tuple[int, int]:
-        """Return the number of live entries and the bytes of their evidence; any thread may call it."""
-        with self._in_turn():
-            return len(self), self.pages.disk_bytes()["evidence"]
-
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        """Read in another thread, while the deciding one waits."""
+    def reading(self) -> Iterator[None]:
+        """Read a view in any thread; `close` waits."""
         with self._turn:
             if self._is_closed:
                 raise StateError("the kept pages are closed: they cannot be read any more; ask a process that runs")
@@ -246,51 +191,39 @@ class StoredEntries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _HeldRows:
-    """The live rows below `end`."""
+    """The rows that were live when `pages` was made."""
 
     entries: StoredEntries
-    end: int
+    pages: PageStore
 
     def pieces(self) -> Iterator[EntryRows]:
-        """Yield copies of the live entries, in order of sequence."""
-        after = -1
-        while (piece := self.entries._piece(after, self.end)) is not None:  # noqa: SLF001 - of the same module
-            after, entries = piece
-            yield entries
+        """Yield copies of the entries, in order of sequence."""
+        for numbers in live_pieces(self.pages):
+            with self.entries.reading():
+                piece = held_of(self.pages, numbers)
+            yield piece
 
     def has(self, sequence: int) -> bool:
-        """Return whether the page at `sequence` has a live entry among them."""
-        return self.entries._has(sequence, self.end)  # noqa: SLF001
+        """Return whether the page at `sequence` has an entry among them."""
+        with self.entries.reading():
+            row = self.pages.find(sequence)
+            return row is not None and len(held_of(self.pages, np.array([row]))) > 0
 
     def size(self) -> tuple[int, int]:
-        """Return the number of live entries and the bytes of their evidence."""
-        return self.entries._size()  # noqa: SLF001
+        """Return the number of entries and the bytes of their evidence."""
+        with self.entries.reading():
+            return len(self.pages), self.pages.sizes()[0]
 
 
-def _built(
-    store: PageStore, rule: MatchRule, layout: IndexLayout, removed: Sequence[RemovedEntry], report: Report
-) -> EntryTables:
-    """Return the tables of the live rows of a store; the cells have removed entries, too, as long as they need them."""
+def _finish(pending: PendingCommit, extra: bytes | Callable[[], bytes]) -> None:
+    pending.finish(extra if isinstance(extra, bytes) else extra())
 
-    def numbers() -> Iterator[npt.NDArray[np.uint32]]:
-        for of_segment in store.live_numbers():
-            for start in range(0, len(of_segment), _BUILT_ROWS):
-                yield of_segment[start : start + _BUILT_ROWS]
 
-    def pieces() -> Iterator[tuple[npt.NDArray[np.uint32], EntryRows]]:
-        done, coming = 0, numbers()
-        with ThreadPoolExecutor(1, "rows") as reader:  # reads the next rows while these enter the tables
-            some = next(coming, None)
-            entries = None if some is None else reader.submit(store.entries, some)
-            while some is not None and entries is not None:
-                piece = some, entries.result()
-                some = next(coming, None)
-                entries = None if some is None else reader.submit(store.entries, some)
-                done += len(piece[0])
-                report("building tables", done, len(store))
-                yield piece
-
-    tables = EntryTables.filled(layout, rule, pieces(), len(store), len(os.sched_getaffinity(0)))
-    gone = [one.entry for one in removed if one.entry.settled]
-    tables.restore_cells(np.array([entry.row for entry in gone], np.uint32), EntryRows.from_entries(gone))
-    return tables
+def _built(store: PageStore, rule: MatchRule, layout: IndexLayout, report: Report) -> TablesBuild:
+    """Return the tables of the live rows of a store."""
+    build = TablesBuild(store, Rule(rule), layout.slots, LEVELS, len(os.sched_getaffinity(0)))
+    done, total = 0, len(store)
+    while done < len(store):
+        done = build.step(_STEP_ROWS)
+        report("building tables", done, total)
+    return build

@@ -69,16 +69,15 @@ class Run:
         self.names: dict[int, str] = {} if begun is None else dict(begun.names)
         self.sequence: int = 0 if begun is None else begun.sequence
         self.corrections: list[CorrectionRecord] = [] if begun is None else list(begun.corrections)
-        self.overrides = Overrides(self.corrections)
         self.decider: Decider = Decider(
             rule,
             "space",
             self,
             layout=layout,
-            overrides=self.overrides,
+            overrides=Overrides(self.corrections),
             restored=() if begun is None else begun.decider.held(),
             state=None if begun is None else begun.decider.state(),
-            keep=KEEP_ALL if begun is None else begun.decider.expiry.keep,
+            keep=KEEP_ALL if begun is None else begun.decider.keep,
         )
 
     def name(self, sequence: int) -> tuple[str, str]:
@@ -100,8 +99,8 @@ class Run:
 
     def replay(self, pages: list[PreparedPage], decisions: list[Decision]) -> None:
         """Apply decisions that another run made."""
-        for page, made in zip(pages, decisions, strict=True):
-            self.decider.replay(self.next(page), page, kept=made.kept, removes=made.replaces, copy=made.copy)
+        numbered = [(self.next(page), page) for page in pages]
+        self.decider.replay(numbered, [(made.kept, made.replaces, made.copy) for made in decisions])
 
     def retract(self, number: int) -> None:
         """Remove one of the live entries, if there is any."""
@@ -111,12 +110,12 @@ class Run:
 
     def time(self, minutes: int) -> None:
         """Let some minutes pass in the log; a negative number tells an earlier time."""
-        self.decider.expiry.advance(self.sequence, (self.decider.expiry.minute or 1_000) + minutes)
+        self.decider.advance(self.sequence, (self.decider.minute or 1_000) + minutes)
 
     def keep(self, number: int) -> None:
         """Change the bounds of expiry."""
         pages, age = number % 10, number // 10 % 10
-        self.decider.expiry.keep = Keep(max_pages=pages or None, max_age_minutes=age or None)
+        self.decider.keep = Keep(max_pages=pages or None, max_age_minutes=age or None)
 
     def correct(self, number: int) -> None:
         """Call two addresses copies of each other, or not."""
@@ -124,7 +123,7 @@ class Run:
         url, original = (f"http://site{chosen.randrange(3)}/{chosen.randrange(20)}" for _ in range(2))
         record = CorrectionRecord(url, original, duplicate=chosen.random() < 0.5, reason="")
         self.corrections.append(record)
-        self.overrides.add(record)
+        self.decider.correct(record)
         visit = self.decider.sequence_of(url)
         if record.duplicate and visit is not None:
             self.decider.retract(visit)

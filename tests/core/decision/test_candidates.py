@@ -6,18 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.keys import LEVELS, PARTS
-from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import VerdictKind
-from tests.core.decision.announced import announced
 from tests.core.decision.crowded import Run, page_at, page_of
 
 KEYS_ALONE = MatchRule(keys=True, verified=PROFILES["broad"].verified)
@@ -76,36 +74,6 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
         assert (verdict.kind is VerdictKind.DUPLICATE) == expected
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_channel_that_the_rule_does_not_probe_has_no_index(profile: str) -> None:
-    """Only `simhash` probes bodies; the other profiles find them by keys and exact texts."""
-    candidates = LocalCandidates(PROFILES[profile])
-    with announced(candidates, [(1, crowd(1, text_hash=5))], 1):
-        candidates.begin(1)
-        candidates.add()
-    expected = {"words", "body"} if profile == "simhash" else {"words"}
-    assert set(candidates.sizes().channels) == expected
-
-
-@pytest.mark.parametrize("window", [2, 90, 4096])
-def test_of_many_entries_with_one_text_the_earliest_are_candidates(window: int) -> None:
-    """Copies are not kept, so there are more than one only where pages were updated to one text."""
-    candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=window))
-    copy = replace(crowd(200, text_hash=5), keys=b"")
-    with announced(candidates, [(number, crowd(number, text_hash=5)) for number in range(100)], 0, judged=False):
-        for number in range(100):
-            candidates.begin(number)
-            candidates.add()
-    with announced(candidates, [(100, copy), (101, copy)], 100):
-        candidates.begin(100)
-        assert [entry.sequence for entry in candidates.equal_texts()] == list(range(64))
-        removed = candidates.get(3)
-        assert removed is not None
-        candidates.remove(removed, 100)
-        candidates.begin(101)
-        assert [entry.sequence for entry in candidates.equal_texts()] == [at for at in range(65) if at != 3]
-
-
 @pytest.mark.parametrize("evidence", [b"", b"x" * 10, b"\1" * 40, b"\1" * 291, b"\1" * 300, bytes(400)])
 @pytest.mark.parametrize("keys", [b"", b"1234", bytes(256), b"\1" * 256])
 def test_evidence_and_keys_that_are_none_stop_nobody(evidence: bytes, keys: bytes) -> None:
@@ -149,41 +117,70 @@ def test_the_state_of_a_decider_says_how_many_pages_it_decided() -> None:
     assert Decider(rule_for(), "space", run).state().ordinal == 0
 
 
-def sequences(found: list[Entry] | list[Entry | None]) -> list[int | None]:
-    """Which entries these are. In a batch, some are settled earlier."""
-    return [None if entry is None else entry.sequence for entry in found]
+def kept(run: Run, pages: list[PreparedPage]) -> list[int]:
+    """Keep pages whatever the rule says of them; return their sequences."""
+    numbered = [(run.next(page), page) for page in pages]
+    run.decider.replay(numbered, [(True, None, None)] * len(pages))
+    return [sequence for sequence, _ in numbered]
 
 
-def test_pages_that_were_not_announced_are_refused() -> None:
-    """A page is decided inside of a batch that has it."""
-    candidates, page = LocalCandidates(rule_for()), page_at(3)
-    with pytest.raises(RuntimeError, match="no page is judged"):
-        candidates.find(Evidence(page.evidence))
-    with announced(candidates, [(1, page)], 0):
-        candidates.begin(0)
-        with pytest.raises(RuntimeError, match="more pages are decided than were announced"):
-            candidates.begin(1)
+@pytest.mark.parametrize("window", [2, 90, 4096])
+def test_of_many_entries_with_one_text_the_earliest_are_candidates(window: int) -> None:
+    """Copies are not kept, so there are more than one only where pages were updated to one text."""
+    run = Run(rule_for(), IndexLayout(slots=2, window=window))
+    pages = [crowd(number, text_hash=5) for number in range(100)]
+    sequences = kept(run, pages)
+    named = []
+    for refused, copy in enumerate(replace(crowd(200 + number, text_hash=5), keys=b"") for number in range(62, 66)):
+        for page in pages[: 62 + refused]:
+            no = CorrectionRecord(copy.page.canonical_url, page.page.canonical_url, duplicate=False, reason="seen")
+            run.decider.correct(no)
+        named.append(run.decide([copy])[0].original)
+        if len(named) == 3:
+            run.decider.drop(sequences[3])
+    assert named == [sequences[62], sequences[63], None, None]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_channel_that_the_rule_does_not_probe_has_no_index(profile: str) -> None:
+    """Only `simhash` probes bodies; the other profiles find them by keys and exact texts."""
+    run = Run(PROFILES[profile], IndexLayout())
+    kept(run, [page_at(1)])
+    assert set(run.decider.sizes().channels) == ({"words", "body"} if profile == "simhash" else {"words"})
+
+
+def near_zero(number: int) -> PreparedPage:
+    """A page with the fingerprint `number` in both channels, and no key."""
+    return replace(crowd(number), fingerprint=Fingerprint(number, number), reason=None, keys=b"")
+
+
+def test_an_index_is_built_when_a_rule_first_needs_it() -> None:
+    """It has the live entries alone, those of the window and those behind it, and goes with the rule."""
+    run = Run(rule_for(), IndexLayout(window=9))
+    sequences = kept(run, [near_zero(number) for number in range(50)])
+    for sequence in sequences[::2]:
+        run.decider.drop(sequence)
+    far = replace(near_zero(50), fingerprint=Fingerprint(2**64 - 1, 0))
+    assert run.decider.candidates(51, far) == []
+    for rule in (PROFILES["simhash"], rule_for("body", k=1), rule_for("body", k=7), rule_for()):
+        run.decider.set_rule(rule)
+        radius = rule.radius("body")
+        near = [] if radius is None else [sequences[at] for at in range(1, 50, 2) if at.bit_count() <= radius]
+        assert run.decider.candidates(51, far) == near
+        assert set(run.decider.sizes().channels) == {
+            name for name in ("words", "body") if rule.radius(name) is not None
+        }
 
 
 def test_memory_of_removed_entries_is_given_back() -> None:
-    """A filter whose pages are updated for years without an expiry remembers no row that it removed."""
-    candidates = LocalCandidates(rule_for(), layout=IndexLayout(window=1))
+    """A filter whose pages are updated for years without an expiry remembers no entry that it removed."""
+    run, sizes = Run(rule_for(), IndexLayout(window=1)), []
     page = PreparedPage(Page(url="http://a/", canonical_url="http://a/", id="http://a/"), Fingerprint(), None)
-    for ordinal in range(5_000):
-        with announced(candidates, [(ordinal, page)], ordinal, urls=[ordinal], judged=False):
-            candidates.begin(ordinal)
-            candidates.add()
-        if ordinal >= 3_000:
-            entry = candidates.get(ordinal - 2_900)  # settled long ago
-            assert entry is not None
-            candidates.remove(entry, ordinal)
-    assert len(candidates) == 3_000
-    assert len(candidates._oldest._removed) <= 512
-    for sequence in range(100):
-        first = candidates.first()
-        assert first is not None
-        assert first.sequence == sequence
-        candidates.remove(first, 5_000)
-    first = candidates.first()
-    assert first is not None
-    assert first.sequence == 2_100
+    (sequence,) = kept(run, [page])
+    for _ in range(2):
+        for _ in range(3_000):
+            before, sequence = sequence, run.next(page)
+            run.decider.replay([(sequence, page)], [(True, before, None)])
+        sizes.append(sum(run.decider.sizes().memory.values()))
+        assert (len(run.decider), len(run.decider.state().removed) <= 2) == (1, True)
+    assert sizes[1] <= 1.1 * sizes[0]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service._native import score_of
 from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.entry_rows import EntryPieces
-from dedup_service.core.decision.matching import score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import Combined, pack
@@ -107,7 +107,7 @@ def test_the_nearest_match_is_named_and_the_earlier_of_equals() -> None:
     log.add(prepared("near", body=0b11111111))
     verdict = log.add(prepared("copy", body=0b111111))
     assert (verdict.duplicate_of, verdict.distance) == ("near", Distance(words=0, body=2))
-    assert verdict.score == score_of(verdict.distance)
+    assert verdict.score == score_of(verdict.distance.words, verdict.distance.body)
     assert verdict.reason == "body ≤ 7"
     tie = Log(MatchRule((DistanceBound(body=7),)))
     tie.add(prepared("left", body=0))
@@ -294,6 +294,6 @@ def test_an_absent_channel_never_satisfies_its_bound() -> None:
 
 def test_the_score_is_the_estimated_cosine() -> None:
     """Equal fingerprints score 1, unrelated ones 0; without fingerprints there is no score."""
-    assert score_of(Distance(0, 0)) == 1.0
-    assert score_of(Distance(32, 40)) == 0.0
-    assert score_of(Distance()) is None
+    assert score_of(0, 0) == 1.0
+    assert score_of(32, 40) == 0.0
+    assert score_of(None, None) is None

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-import pytest
-
-from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryReason
+from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import (
     LogRecord,
@@ -93,7 +91,7 @@ def test_a_backlog_leaves_with_the_pages_that_follow() -> None:
         sizes.append(len(replica))
     assert sizes[100:102] == [100, 100]
     # The first visit finds its page gone and is kept again.
-    assert [earlier - later for earlier, later in pairwise(sizes[101:])][:3] == [MAX_BEFORE_PAGE, 9, 9]
+    assert [earlier - later for earlier, later in pairwise(sizes[101:])][:3] == [8, 9, 9]
     assert sizes[-1] == 10
 
 
@@ -108,26 +106,3 @@ def test_what_expired_does_not_come_back() -> None:
         assert shown(one.apply(4, log[4])) == ("unique", None)
         assert one.rows().rows["sequence"].tolist() == [2, 4]
         assert one.expired_up_to == 1
-
-
-def test_times_are_kept_as_long_as_entries_need_them() -> None:
-    """A log of years with a bound of an hour remembers the times of an hour."""
-    expiry = Expiry(Keep(max_age_minutes=60))
-    for minute in range(10_000):
-        expiry.advance(minute, minute)
-        while expiry.reason(1, expiry.up_to + 1) is not None:
-            expiry.count(expiry.up_to + 1, ExpiryReason.AGE)
-    assert len(expiry.state().times) <= 16 * 64
-
-
-@pytest.mark.parametrize("age", [1, 5, 60])
-def test_the_age_is_that_of_the_definition(age: int) -> None:
-    """With a time before every page, an entry leaves exactly if its time is more than the age before the latest."""
-    minutes = [100, 101, 104, 104, 90, 130, 161, 165]
-    for end in range(1, len(minutes) + 1):
-        expiry = Expiry(Keep(max_age_minutes=age))
-        for place, minute in enumerate(minutes[:end]):
-            expiry.advance(2 * place, minute)
-        for place in range(end):
-            came, latest = max(minutes[: place + 1]), max(minutes[:end])
-            assert (expiry.reason(1, 2 * place + 1) is not None) == (latest - came > age)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.host_text import HostText, title_hash
+from dedup_service._native import HostText
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
@@ -374,7 +374,8 @@ def test_host_text_is_a_fold_of_the_first_deliveries(log: list[LogRecord]) -> No
         if record.source not in seen:
             seen.add(record.source)
             evidence = Evidence(record.prepared.evidence)
-            expected.follow(host_hash("http://site/"), title_hash(evidence.terms), evidence.sentence_values)
+            keys, sentences = record.prepared.keys, evidence.sentence_values.tolist()
+            expected.learn(host_hash("http://site/"), evidence.terms, keys, sentences)
     for rule in (rule_for("body"), rule_for("words", k=1), GUARDED, PROFILES["balanced"]):
         replica = Replica(NamesInMemory())
         read(replica, [PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID), initial=True, log="a-log"), *log])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES
+from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
 from dedup_service.core.verdict import Distance
 
 
@@ -91,3 +91,9 @@ def evidence_pairs(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 COMMON = st.lists(st.one_of(POOL, WIDE_POOL), max_size=40).map(lambda of: np.unique(np.array(of, np.uint32)))
 DISTANCES = st.builds(Distance, words=st.one_of(st.none(), st.integers(0, 64)), body=st.none())
+
+
+def is_of_a_page(page: Evidence) -> bool:
+    """Whether the samples are as those of pages: ascending, sentences and terms distinct."""
+    sentences, terms, numbers = page.sentence_values.tolist(), list(page.terms), list(page.numbers)
+    return [sentences, terms, numbers] == [sorted(set(sentences)), sorted(set(terms)), sorted(numbers)]

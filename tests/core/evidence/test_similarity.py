@@ -13,6 +13,9 @@ from dedup_service.core.evidence.packed import MAX_NUMBERS, SHINGLE, Evidence, p
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import fold, letters
+from dedup_service.core.verdict import Distance
+from tests.core.evidence.any_evidence import COMMON, DISTANCES, evidence_pairs, is_of_a_page
+from tests.oracle.similarity import PlainSimilarity
 
 STORY = [
     f"市交通局{month}月{day}日公布，第{number}号线的工程提前{weeks}周完工，沿线{stops}个车站将于下月起陆续开放。"
@@ -230,3 +233,16 @@ def test_pages_of_common_sentences_alone_have_nothing_in_common() -> None:
     assert alike.jaccard < 0.1
     assert alike.min_letters < 100
     assert alike.sentences == 0.0
+
+
+@given(evidence_pairs(), COMMON, DISTANCES, st.booleans())
+def test_all_quantities_are_those_of_sets(
+    pair: tuple[bytes, bytes], common: npt.NDArray[np.uint32], distance: Distance, same_host: bool
+) -> None:
+    """For evidence of any kind; that which no page has gives floats, whatever they are."""
+    one, other = map(Evidence, pair)
+    found = Similarity(one, other, distance, common, same_host)
+    if is_of_a_page(one) and is_of_a_page(other):
+        expected = PlainSimilarity(one, other, distance, common, same_host)
+        for name in Similarity.__annotations__:
+            assert (name, getattr(found, name)) == (name, getattr(expected, name))

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
+from dedup_service._native import HostText
+from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.entry_store import HeldEntries, HeldValues, MemoryStore
-from dedup_service.core.decision.host_text import TITLES, HostText
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.nearest import nearest
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
 from tests.core.explain.pages import CHANGES, entry, prepared, prepared_text, sentence
 
 
@@ -20,17 +22,18 @@ def entries() -> list[Entry]:
     return [entry(at, prepared(seed, change)) for at, (seed, change) in enumerate(edits, 1)]
 
 
-def stored(entries: list[Entry]) -> MemoryStore:
-    """A store with these entries, in rows from 0."""
-    store = MemoryStore()
-    store.append(EntryRows.from_entries(entries))
-    return store
+class Names:
+    """Names nothing: entries are not decided."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        raise KeyError(sequence)
 
 
-def held(entries: list[Entry]) -> HeldEntries:
-    """A view of entries, as a filter has them: some settled, the latest in the window."""
-    settled = len(entries) * 2 // 3
-    return HeldEntries((*stored(entries[:settled]).held().parts, HeldValues(tuple(entries[settled:]))))
+def keeping(entries: list[Entry]) -> Decider:
+    """A filter that has these entries: most of them settled, the latest in the window."""
+    decider = Decider(rule_for(), "space", Names(), layout=IndexLayout(window=len(entries) // 3))
+    decider.enter(entries)
+    return decider
 
 
 def jaccard(one: Entry, other: Entry) -> float:
@@ -40,7 +43,7 @@ def jaccard(one: Entry, other: Entry) -> float:
 
 def test_pages_with_much_in_common_are_found_in_order(entries: list[Entry]) -> None:
     """It is the best of all others by estimated similarity, without the page itself."""
-    everything = held(entries)
+    everything = keeping(entries).held()
     for page in entries[::9]:
         others = sorted((at for at in entries if at.sequence != page.sequence), key=lambda at: -jaccard(at, page))
         expected = [round(jaccard(at, page), 4) for at in others[:4] if jaccard(at, page) > 0.2]
@@ -50,11 +53,13 @@ def test_pages_with_much_in_common_are_found_in_order(entries: list[Entry]) -> N
 
 
 def test_removed_pages_are_not_found(entries: list[Entry]) -> None:
-    """Their rows are still there; an empty view has no nearest page."""
-    store, page = stored(entries[:20]), entries[0]
-    before = nearest(store.held(), page, 3, HostText())
-    store.remove(np.array([entry_.sequence - entries[0].sequence for entry_ in before]))
-    after = nearest(store.held(), page, 3, HostText())
+    """A view has the entries of its time, an empty one none."""
+    decider, page = keeping(entries[:20]), entries[0]
+    view = decider.held()
+    before = nearest(view, page, 3, HostText())
+    for removed in before:
+        decider.drop(removed.sequence)
+    after = nearest(decider.held(), page, 3, HostText())
     assert not {at.sequence for at in before} & {at.sequence for at in after}
     assert len(after) == 3
     assert nearest(HeldEntries(), page, 3, HostText()) == []
@@ -66,20 +71,19 @@ def test_host_text_brings_no_page_nearer() -> None:
     article = [sentence(seed) for seed in range(100, 120)]
     texts = [[*frame, *article], [*frame, *map(sentence, range(200, 220))], article[:12]]
     page, framed, half = (entry(at, prepared_text(at, ". ".join(text))) for at, text in enumerate(texts))
-    everything, host_text = held([page, framed, half]), HostText()
-    assert nearest(everything, page, 1, host_text) == [framed]
-    for title in range(TITLES):
-        host_text.follow(
-            page.host, title, Evidence(entry(9, prepared_text(9, ". ".join(frame))).evidence).sentence_values
-        )
-    assert nearest(everything, page, 1, host_text) == [half]
+    everything, host_text = keeping([page, framed, half]).held(), HostText()
+    assert [at.sequence for at in nearest(everything, page, 1, host_text)] == [framed.sequence]
+    sentences = Evidence(entry(9, prepared_text(9, ". ".join(frame))).evidence).sentence_values.tolist()
+    for title in range(5):
+        host_text.learn(page.host, [title], b"", sentences)
+    assert [at.sequence for at in nearest(everything, page, 1, host_text)] == [half.sequence]
 
 
 def test_a_view_knows_its_live_entries(entries: list[Entry]) -> None:
     """Entries are known by sequence; a removed one is not live."""
-    store = stored(entries[:5])
-    store.remove(np.array([2]))
-    assert [store.held().has(at.sequence) for at in entries[:6]] == [True, True, False, True, True, False]
+    decider = keeping(entries[:5])
+    decider.drop(entries[2].sequence)
+    assert [decider.held().has(at.sequence) for at in entries[:6]] == [True, True, False, True, True, False]
 
 
 def test_equal_bits_are_counted_for_every_page(entries: list[Entry]) -> None:

@@ -3,16 +3,15 @@
 import pytest
 
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.decision.matching import SAME_TEXT
 from dedup_service.core.decision.overrides import Overrides
-from dedup_service.core.explain.pair import explain_pair
+from dedup_service.core.explain.pair import SAME_TEXT, explain_pair
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import CHANNEL_RULES, PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind
 from tests.core.explain.pages import entry, pairs, prepared
-from tests.core.index.cells import Cells
 
 RULES = {**PROFILES, **CHANNEL_RULES, "mu": rule_for(mu=0.9), "wide": rule_for(k=7)}
 
@@ -77,7 +76,12 @@ def test_shared_keys_are_those_of_both() -> None:
 def test_a_page_that_left_the_window_is_found_by_the_keys_of_its_path() -> None:
     """It has no other keys any more: those of the cells that it is in, which a copy shares."""
     kept = entry(1, prepared(1, 0.0))
-    settled = kept.settle(Cells().insert(0, 0, kept.keys, bytes(16)), 0)
+    decider = Decider(PROFILES["balanced"], "space", Names(), layout=IndexLayout(window=1))
+    decider.enter([kept, *(entry(at, prepared(at, 0.0)) for at in range(2, 5))])
+    decider.state()  # settles what is due
+    settled = decider.entry(1)
+    assert settled is not None
+    assert settled.settled
     view = explain_pair(PROFILES["balanced"], entry(2, prepared(1, 0.02)), settled)
     assert view.keys == (64, 8)
     assert view.shared_keys

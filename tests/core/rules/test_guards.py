@@ -9,9 +9,11 @@ from functools import cache, partial
 from itertools import chain, count
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dedup_service.core.decision.decider import Decider, Decision
-from dedup_service.core.decision.guard_tracker import GuardTracker, same_title
+from dedup_service.core.decision.guard_state import Copy
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import pack_evidence
@@ -152,7 +154,7 @@ def test_an_operator_ends_a_surge() -> None:
     crawl.decider.set_guards(Guards(max_titles=15))
     assert guards_of(crawl.decide(broken[800:])) == {"titles": 100}
     crawl.decider.set_guards(NO_GUARDS)
-    assert crawl.decider.guard_tracker is None
+    assert crawl.decider.state().guards is None
 
 
 def learned_crawl() -> Crawl:
@@ -301,32 +303,45 @@ def test_without_guards_every_match_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 700, 2600])
-def test_a_tracker_continues_from_its_state(cut: int) -> None:
-    """The stored copies lead from any state to the same answers."""
+def test_guards_continue_from_their_state(cut: int) -> None:
+    """The stored copies lead from any state to the same state."""
     crawl = Crawl()
-    crawl.decide(ordinary(2000))
-    crawl.decide(page(f"http://s{at}.example/", headline(f"t {at}"), f"frame {at % 9}") for at in range(700))
-    whole, first = GuardTracker(), GuardTracker()
-    for at, decision in enumerate(crawl.decisions):
-        whole.follow(decision.copy)
-        if at < cut:
-            first.follow(decision.copy)
-    second = GuardTracker(first.state())
-    for decision in crawl.decisions[cut:]:
-        second.follow(decision.copy)
-    assert crawl.decider.guard_tracker is not None
-    assert second.state() == whole.state() == crawl.decider.guard_tracker.state()
-    assert second.objection(Guards(), lambda: "x") == whole.objection(Guards(), lambda: "x") != None  # noqa: E711
+    broken = [page(f"http://s{at}.example/", headline(f"t {at}"), f"frame {at % 9}") for at in range(700)]
+    pages = [*ordinary(2000), *broken]
+    crawl.decide(pages)
+    effects = [(made.kept, made.replaces, made.copy) for made in crawl.decisions]
+    numbered = list(enumerate(pages, 1))
+    first = Decider(crawl.decider.rule, "space", crawl)
+    first.replay(numbered[:cut], effects[:cut])
+    second = Decider(crawl.decider.rule, "space", crawl, restored=first.held(), state=first.state())
+    second.replay(numbered[cut:], effects[cut:])
+    assert second.state().guards == crawl.decider.state().guards != first.state().guards
 
 
-def test_titles_with_a_few_added_words_are_the_same() -> None:
+@given(st.builds(Copy, st.integers(-(2**63), 2**63 - 1), *[st.integers(0, 2**32 - 1)] * 4))
+def test_a_copy_survives_the_journal(copy: Copy) -> None:
+    """`unpack` returns what `pack` packed."""
+    assert Copy.unpack(copy.pack()) == copy
+
+
+@pytest.mark.parametrize(
+    ("kept", "copy", "same"),
+    [
+        ("one two three four", "one two three four five six seven", True),
+        ("one two three", "one two three", True),
+        ("one two three", "one two nine", False),
+        ("one two", "", True),
+        ("", "", True),
+        ("", "one", False),
+    ],
+)
+def test_titles_with_a_few_added_words_are_the_same(kept: str, copy: str, same: bool) -> None:
     """A host name at the end makes no difference. A copy without a title has no other title."""
-    assert same_title((1, 2, 3, 4), (1, 2, 3, 4, 5, 6, 7))
-    assert same_title((1, 2, 3), (1, 2, 3))
-    assert not same_title((1, 2, 3), (1, 2, 9))
-    assert same_title((1, 2), ())
-    assert same_title((), ())
-    assert not same_title((), (1,))
+    crawl = Crawl()
+    crawl.decide([page("http://a.example/", kept, "story"), page("http://b.example/", copy, "story")])
+    counted = crawl.decisions[1].copy
+    assert counted is not None
+    assert (counted.title == 0) == same
 
 
 def test_only_undecided_pages_name_a_guard() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from dedup_service.core.decision import table_answers
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import (
     LogRecord,
@@ -17,18 +16,18 @@ from dedup_service.core.log_records import (
     UnwrittenRecord,
     sequence_at,
 )
+from dedup_service.core.page import Fingerprint, PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.shards import answers
 from dedup_service.core.shards import shard as shard_module
 from dedup_service.core.shards.answers import MessageAnswer
 from dedup_service.core.shards.shard import Shard, ShardNumber
-from dedup_service.core.verdict import Action
+from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.runtime.kafka.messages.shard_messages import answer_parts, decode_outcome
-from tests.core.decision.test_identical_crowds import of_crowd
+from tests.core.decision.crowded import page_of
 from tests.oracle.crawl import Crawl
 from tests.page_names import NamesInMemory
 from tests.sharded_run import ShardedRun, decided_alone, messages_of, parts_of
@@ -69,27 +68,32 @@ def log_of(
             message += 1
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_crowds_of_one_fingerprint_are_cut_alike_by_any_number_of_shards(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of many entries with one fingerprint the earliest are candidates, wherever they are and whatever was removed."""
-    for module in (table_answers, answers):
-        monkeypatch.setattr(module, "MAX_IDENTICAL", 2)
-    chosen = random.Random(seed)
-    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=40), Keep(max_pages=30))
+def of_crowd(number: int, story: int) -> PreparedPage:
+    """Page `number`, which tells a story; all pages have one fingerprint, and are found by nothing else."""
+    words = random.Random(story).choices("abcdefghijklmnopqrstuvwxyz ", k=400)
+    page = page_of(f"http://site{number % 5}/{number}", ["".join(words)])
+    return replace(page, fingerprint=Fingerprint(7, 7), keys=b"")
+
+
+def test_crowds_of_one_fingerprint_are_cut_alike_by_any_number_of_shards() -> None:
+    """Of entries with one fingerprint the earliest 512 are candidates, wherever they are and whatever was removed."""
+    chosen = random.Random(3)
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=40), Keep(max_pages=700))
     batches: list[list[LogRecord]] = [[PolicyRecord(policy, initial=True, log="a-log")]]
-    offset = 0
-    for _ in range(12):
-        pages = [of_crowd(chosen.getrandbits(chosen.choice([5, 32]))) for _ in range(chosen.randrange(1, 40))]
-        batches.append([PageRecord(Source("pages", 0, offset + at), page, SPACE) for at, page in enumerate(pages)])
-        offset += len(pages)
+    told, offset = [0], 0
+    while offset < 1500:
+        records: list[LogRecord] = []
+        for _ in range(chosen.randrange(1, 40)):
+            told.append(chosen.choice([max(told) + 1, max(told) + 1, chosen.choice(told)]))
+            records.append(PageRecord(Source("pages", 0, offset), of_crowd(offset, told[-1]), SPACE))
+            offset += 1
+        batches.append(records)
     messages = messages_of(batches)
     expected = decided_alone(messages)
+    unique = sum(one.verdict is not None and one.verdict.kind is VerdictKind.UNIQUE for one in expected)
+    assert max(told) + 20 < unique < offset - 20, "no copy is found, or none is cut off"
     for shards in (1, 4):
         assert list(ShardedRun(shards).decide(messages)) == expected
-    monkeypatch.setattr(table_answers, "MAX_IDENTICAL", 512)
-    assert decided_alone(messages) != expected, "the crowds of this log are not cut"
 
 
 @pytest.mark.parametrize("restarts", [frozenset(), frozenset({40, 41, 75})])
@@ -97,7 +101,7 @@ def test_more_entries_than_a_shard_lists_expire_in_their_order(
     restarts: frozenset[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A list has the earliest entries alone, of each shard, and comes again before it is used up."""
-    monkeypatch.setattr(shard_module, "MAX_BEFORE_PAGE", 0)  # of a bound that never changes one entry a page expires
+    monkeypatch.setattr(shard_module, "MAX_EXPIRING", 2)  # of a bound that never changes one entry a page expires
     monkeypatch.setattr(shard_module, "OLDEST_EVERY", 40)
     lengths: list[tuple[int, bool]] = []
     policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=16), Keep(max_pages=450))

@@ -1,6 +1,7 @@
 """A state that is begun with bases decides as one run over their pages and its own, and never changes them."""
 
 import random
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dedup_service._native import PageStore, StoreLabel
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
 from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
@@ -29,10 +31,10 @@ from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.base_labels import encode_labels
-from dedup_service.runtime.embedded.database import ForeignStateError, StateDamagedError
+from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, State, StateSettings
 from dedup_service.runtime.embedded.state_view import state_view
-from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
+from dedup_service.runtime.store import stored_entries
 from dedup_service.runtime.verdict_json import verdict_line
 
 from .prepared import SPACE, SPACE_ID, STEP, kill, lose_pages, prepared
@@ -249,9 +251,9 @@ def test_the_temporary_folder_of_a_state_in_memory_is_kept_small(tmp_path: Path)
     assert entries.sequence > 300
 
     def evidence_bytes() -> int:
-        return sum(path.stat().st_size for path in (folder / "pages").glob("*.evidence"))
+        return 512 * (folder / "pages" / "evidence").stat().st_blocks
 
-    before = evidence_bytes()
+    before = (folder / "pages" / "evidence").stat().st_size
     state.compact(lambda *_: None)
     assert 0 < evidence_bytes() < before / 5
     copies = [prepared(f"https://b.example/{story}", story) for story in (1, 390)]
@@ -449,6 +451,35 @@ def test_a_state_that_only_loses_pages_of_its_base_opens_again(settled: int, tmp
         assert named(decide(state, page(settled, host="b"))) == [(U, None, None)]
 
 
+@pytest.mark.parametrize("bases", [1, 2])
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_base_may_lose_pages_while_a_state_opens(
+    bases: int, is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are absent, as if it had lost them before."""
+    base = base_of(tmp_path / "base", *map(page, range(60)))
+    given = [base, base_of(tmp_path / "second", *map(page, range(500, 560)))][:bases]
+    if not is_new:
+        opened(tmp_path / "state", *given).close()
+    original = stored_entries.open_or_create
+
+    def slow(folder: Path, label: StoreLabel) -> PageStore:
+        store = original(folder, label)
+        if folder.is_relative_to(tmp_path / "state"):
+            monkeypatch.undo()
+            take_down(base, 3, 58, compact=True)
+        return store
+
+    monkeypatch.setattr(stored_entries, "open_or_create", slow)
+    with closing(opened(tmp_path / "state", *given)) as state:
+        copies = decide(state, *[page(number, host="b") for number in (3, 58, 4, 57)])
+        assert named(copies) == [(U, None, None)] * 2 + [(D, "a4", str(base)), (D, "a57", str(base))]
+        assert state.journal.entries == len(state.held().rows()) == 60 * bases
+    for _ in range(2):
+        with closing(opened(tmp_path / "state", *given)) as state:
+            assert state.journal.entries == len(state.held().rows()) == 60 * bases
+
+
 def test_bases_of_a_state_stay_the_same(tmp_path: Path) -> None:
     """A state cannot be given one later, nor another one, nor itself, nor one twice."""
     base, other = base_of(tmp_path / "base", page(1)), base_of(tmp_path / "other", page(2))
@@ -498,27 +529,27 @@ def test_a_journal_with_hostile_bases_is_refused(bases: str, tmp_path: Path) -> 
         opened(None, second)
 
 
-@pytest.mark.parametrize(
-    "pattern", ["pages/*.rows", "pages/*.evidence", "pages/extra-*", "pages/live-*", "pages/manifest.json"]
-)
-@pytest.mark.parametrize("change", ["missing", "flipped"])
-def test_a_damaged_base_is_refused(pattern: str, change: str, tmp_path: Path) -> None:
-    """It is left as it is, and so is a state that was begun with it; once it is whole again, the state goes on."""
+@pytest.mark.parametrize("name", ["rows", "evidence", "places", "manifest"])
+@pytest.mark.parametrize("change", ["missing", "flipped", "zeros"])
+def test_a_damaged_base_is_refused(name: str, change: str, tmp_path: Path) -> None:
+    """It is left as it is, and so is a state that was begun with it; once it is whole again, the state goes on.
+
+    Evidence, and where it is, is read only when pages are compared by it.
+    """
     base = base_of(tmp_path / "base", *map(page, range(60)))
     with closing(opened(tmp_path / "state", base)) as state:
         decide(state, page(70))
-    (path,) = base.glob(pattern)
+    path = base / "pages" / name
     content = path.read_bytes()
     path.unlink()
+    if change == "zeros":
+        path.write_bytes(bytes(len(content)))
     if change == "flipped":
         path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
     before = digests(base)
-    with pytest.raises(StateError):
-        opened(tmp_path / "new", base)
-    own = path.suffix in {".rows", ".evidence"} or path.name == "manifest.json"
-    if own:
+    for folder, bases in [("new", [base]), ("state", [])]:
         with pytest.raises(StateError):
-            decide(opened(tmp_path / "state"), *[page(number, host="b") for number in range(60)])
+            decide(opened(tmp_path / folder, *bases), *[page(number, host="b") for number in range(60)])
     assert digests(base) == before
     path.write_bytes(content)
     for folder in ("new", "state"):
@@ -545,12 +576,16 @@ def test_a_base_at_an_address_is_downloaded_once(address: str, tmp_path: Path) -
         opened(None, address)
 
 
-def test_a_manifest_at_an_address_names_files_of_its_folder_alone(tmp_path: Path) -> None:
-    """Nothing is written outside of the folder of the state."""
+def test_a_base_with_a_base_is_no_address(tmp_path: Path) -> None:
+    """What is there has not the pages of its own base; the message says how to have both here."""
     base = base_of(tmp_path / "base", *map(page, range(60)))
-    manifest = read_manifest(base / "pages")
-    manifest.segments[0].files["/../../../written"] = manifest.segments[0].files["rows"]
-    write_checked(base / "pages" / MANIFEST, manifest)
-    with pytest.raises(StateDamagedError, match="names written elsewhere"):
-        opened(tmp_path / "state", f"file://{base}")
-    assert not [*tmp_path.rglob("written*")]
+    with closing(opened(tmp_path / "outer", base)) as state:
+        decide(state, page(300))
+    with pytest.raises(StateError, match=r"was itself begun with a base: copy both to folders here, open the copy"):
+        opened(tmp_path / "state", f"file://{tmp_path}/outer")
+    shutil.copytree(base, tmp_path / "here" / "base")
+    shutil.copytree(tmp_path / "outer", tmp_path / "here" / "outer", symlinks=True)
+    base.rename(tmp_path / "gone")
+    opened(tmp_path / "here" / "outer", tmp_path / "here" / "base").close()
+    with closing(opened(tmp_path / "state", tmp_path / "here" / "outer")) as state:
+        assert {verdict.kind for verdict in decide(state, page(1, host="b"), page(300, host="b"))} == {D}

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker
+from dedup_service._native import read_commit
+from dedup_service.core.decision.guard_state import GuardState
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.store.decider_state import decode_state
-from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
-from dedup_service.runtime.store.whole_file import read_extra, write_extra
+from dedup_service.runtime.store.page_files import open_pages
 
 from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared
 
@@ -35,12 +35,14 @@ def copies(state: State, hosts: range, story: int = 0) -> list[Verdict]:
 
 def guard_state_of(state: State) -> GuardState | None:
     """Return the guard state."""
-    return None if state._decider.guard_tracker is None else state._decider.guard_tracker.state()
+    return state._decider.state().guards
 
 
 def extra_in(pages: Path) -> bytes:
     """What the last commit has beside the settled entries."""
-    return read_extra(pages, read_manifest(pages).extra)
+    found = read_commit(pages)
+    assert found is not None
+    return found[1]
 
 
 def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
@@ -77,15 +79,16 @@ def test_an_unreadable_state_is_rebuilt(
     state = opened(tmp_path / "state", GUARDED)
     copies(state, range(6))
     expected, rows = state._decider.state(), state._decider.rows()
-    assert expected.guards == guard_state_of(state) != GuardTracker().state()
+    assert expected.guards not in {None, GuardState()}
     state.close()
     path = tmp_path / "state" / PAGES_FOLDER
-    extra, manifest = extra_in(path), read_manifest(path)
+    extra, store = extra_in(path), open_pages(path, writable=True)
+    assert store is not None
     assert decode_state(extra) == expected
     damaged = damage(extra)
     assert damaged != extra
-    manifest.extra = write_extra(path, 7, damaged)
-    write_checked(path / MANIFEST, manifest)
+    store.begin_commit(store.manifest.sequence, store.manifest.tail, b"").finish(damaged)
+    store.close()
     with caplog.at_level(logging.WARNING):
         again = opened(tmp_path / "state")
     assert "its state" in caplog.text

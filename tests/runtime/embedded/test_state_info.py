@@ -9,7 +9,7 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
-from dedup_service.runtime.store.manifest import MANIFEST
+from dedup_service.runtime.store.page_files import MANIFEST
 
 from .prepared import SPACE, SPACE_ID, prepared
 
@@ -58,7 +58,7 @@ def test_sizes_are_those_of_the_last_commit(tmp_path: Path) -> None:
     used = sum(path.stat().st_size for path in [tmp_path / JOURNAL_FILE, *(tmp_path / PAGES_FOLDER).iterdir()])
     info = state_info(tmp_path)
     assert sum(info.disk.values()) == used
-    assert {"journal", "rows", "evidence", "live_rows"} <= set(info.disk)
+    assert {"journal", "rows", "evidence", "places", "commit"} <= set(info.disk)
 
 
 def test_info_of_a_folder_without_a_state_says_so(tmp_path: Path) -> None:
@@ -74,7 +74,8 @@ def test_a_commit_that_cannot_be_read_is_not_one_that_was_never_made(tmp_path: P
     state.decide([(prepared("u1", 1), None)])
     assert state_info(tmp_path).commit_damage is None
     state.close()
-    with (tmp_path / PAGES_FOLDER / MANIFEST).open("ab") as file:
+    with (tmp_path / PAGES_FOLDER / MANIFEST).open("r+b") as file:
+        file.seek(30)
         file.write(b"x")
     info = state_info(tmp_path)
     assert (info.commit_sequence, info.entries) == (None, 1)

@@ -53,20 +53,20 @@ def test_a_view_has_what_the_open_state_has(tmp_path: Path, keep: Keep | None) -
 
 
 def test_a_view_changes_nothing(tmp_path: Path) -> None:
-    """Not even what a crash left, which the next opening for writing cuts off and deletes."""
+    """Not even what a crash left, which the next opening for writing cuts off."""
     state = opened(tmp_path)
     decide(state, range(45))
     state.close()
-    left = tmp_path / "pages" / "00007-0.rows"
-    left.write_bytes(b"of a commit that did not finish")
-    with next((tmp_path / "pages").glob("*.evidence")).open("ab") as file:
-        file.write(b"more")
+    evidence = tmp_path / "pages" / "evidence"
+    size = evidence.stat().st_size
+    with evidence.open("ab") as file:
+        file.write(b"of a commit that did not finish")
     before = {path: path.read_bytes() for path in (tmp_path / "pages").iterdir()}
     with state_view(tmp_path) as view:
         assert len(view.held().rows())
     assert {path: path.read_bytes() for path in (tmp_path / "pages").iterdir()} == before
     opened(tmp_path).close()
-    assert not left.exists()
+    assert evidence.stat().st_size == size
 
 
 def test_a_view_of_a_state_at_work_is_of_one_moment(tmp_path: Path) -> None:
@@ -97,6 +97,32 @@ def test_a_view_of_a_state_at_work_is_of_one_moment(tmp_path: Path) -> None:
     differences = {counted - len(sizes) for counted, sizes in seen}
     assert differences <= {0, 1}  # 1: a page that was taken down between the view and the read
     assert all(min(sizes) > 100 for _, sizes in seen)
+
+
+def test_a_view_keeps_what_leaves_the_index_meanwhile(tmp_path: Path) -> None:
+    """The writer gives its space back later; a page that is taken down is gone at once."""
+    state = opened(tmp_path, Keep(max_pages=40))
+
+    def go_on(first: int) -> None:
+        for start in range(first, first + 120, 6):
+            decide(state, range(start, start + 6))
+            state._commits.wait()  # type: ignore[union-attr]
+
+    go_on(0)
+    with state_view(tmp_path) as view:
+        before = {entry.sequence: entry.evidence for entry in view.held().rows().entries()}
+        taken_down = min(before)
+        state.retract(taken_down)
+        del before[taken_down]
+        go_on(120)
+        assert not before.keys() & set(state.held().rows().rows["sequence"].tolist())
+        assert {entry.sequence: entry.evidence for entry in view.held().rows().entries()} == before
+    evidence = tmp_path / "pages" / "evidence"
+    left = min(before.values(), key=len)
+    assert left in evidence.read_bytes()
+    go_on(240)
+    assert left not in evidence.read_bytes()
+    state.close()
 
 
 def test_pages_that_are_missing_are_named(tmp_path: Path) -> None:

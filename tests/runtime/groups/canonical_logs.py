@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import Evidence
@@ -112,7 +114,7 @@ def expected_choices(messages: Sequence[LoggedMessage], replica: Replica | None 
                         record.prepared.page.canonical_url,
                         Evidence(record.prepared.evidence).sentence_values,
                     )
-                    shares[sequence] = float(host_text.common(host_hash(url), sentences).mean())
+                    shares[sequence] = float(np.mean(host_text.common(host_hash(url), sentences)))
             groups.take([(message.timestamp, *pair) for pair in records])
             with suppress(ConfigurationError):
                 policy = policy_of_log(groups.replica.policy.canonical) if groups.replica.policy else None

@@ -1,363 +1,251 @@
-"""A store has what a dictionary would have, before and after it is opened again."""
+"""The native store as Python sees it; what it does to its files is tested in the crate."""
 
-import resource
-from collections.abc import Iterable
-from dataclasses import replace
-from itertools import islice
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.store.block_file import BLOCK_BYTES
-from dedup_service.runtime.store.errors import (
-    ForeignStoreError,
-    StoreDamagedError,
-    StoreFullError,
-    StoreNumbersUsedError,
+from dedup_service._native import BytesFound, PageStore, Rule, StoreLabel, TablesBuild, read_commit, read_manifest
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.entry_rows import ROW, EntryRows
+from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.evidence.keys import LEVELS
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
+from dedup_service.runtime.store.page_files import go_on_from, lead_to, open_or_create, open_pages
+from dedup_service.runtime.store.stored_entries import (
+    StoredEntries,
+    append_to,
+    entries_of,
+    held_of,
+    live_pieces,
+    rows_of,
 )
-from dedup_service.runtime.store.manifest import StoreLabel, read_manifest, write_checked
-from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.stored_rows import StoredNames
+from tests.page_names import NamesInMemory
 
-from .pages import LABEL, SEGMENT_ROWS, Oracle, Pages, assert_equal, assert_opened_again, filled, pages
+from .pages import LABEL, pages
 
 
-def test_a_row_by_itself_and_entries(tmp_path: Path) -> None:
-    """`row` returns a record, `entries` the rows with their evidence as a decider takes them."""
-    store, oracle = filled(tmp_path)
-    assert store.row(7).item() == oracle.rows[7].row
-    entries = store.entries(np.array([9, 3]))
-    assert isinstance(entries, EntryRows)
-    assert entries.evidence == oracle.rows[9].evidence + oracle.rows[3].evidence
-    store.close()
+def append(store: PageStore, entries: EntryRows) -> int:
+    """Append entries; return the first row."""
+    return append_to(store, entries)
 
 
-def test_strings_with_lone_surrogates_are_kept(tmp_path: Path) -> None:
-    """Whatever a page's names contain is read as it was."""
-    store = PageStore.open(tmp_path, LABEL)
-    names = [StoredNames("\ud800", "http://a/\udfff", "\0"), StoredNames("", "", "")]
-    numbers = store.append(pages(1, 2).entries, names)
-    assert store.names(numbers) == names
-    store.close()
+def commit(store: PageStore, extra: bytes = b"") -> None:
+    """Make the present state durable."""
+    store.begin_commit(7, "tail", b"note").finish(extra)
 
 
-def test_a_committed_store_is_opened_again(tmp_path: Path) -> None:
-    """Everything up to the commit is there, with the log's sequence, its tail and other state."""
-    store, oracle = filled(tmp_path)
-    gone = np.array([0, 63, 64, 199], np.uint32)
-    store.remove(gone)
-    oracle.remove(gone)
-    store.commit(77, "digest", extra=b"\0more")
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert (again.manifest.sequence, again.manifest.tail, again.extra()) == (77, "digest", b"\0more")
-    assert_equal(again, oracle)
-    again.verify()
-    again.close()
+def parts(found: BytesFound) -> list[bytes]:
+    """Return what was found, row by row."""
+    ends = np.frombuffer(found.offsets, np.int64).tolist()
+    return [found.data[start:end] for start, end in pairwise(ends)]
+
+
+def numbers(*rows: int) -> np.ndarray:
+    """Return row numbers as an array."""
+    return np.array(rows, np.uint32)
+
+
+def test_rows_are_read_in_any_order(tmp_path: Path) -> None:
+    """All fields, the evidence, and where the keys begin."""
+    entries = pages(1, 50)
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        assert append(store, entries) == 0
+        order = np.random.default_rng(2).permutation(50).astype(np.uint32)
+        assert (rows_of(store, order) == entries.rows[order]).all()
+        spans, paths, starts = parts(store.evidence(order)), parts(store.paths(order)), entries.evidence_starts
+        for place, number in enumerate(order.tolist()):
+            end = starts[number] + int(entries.rows["evidence_bytes"][number])
+            path = end - entries.rows["keys_bytes"][number]
+            assert (spans[place], paths[place]) == (entries.evidence[starts[number] : path], entries.evidence[path:end])
+        assert entries_of(store, np.arange(50)).evidence == entries.evidence
+        assert [piece.tolist() for piece in live_pieces(store, 20)] == [
+            [*range(20)],
+            [*range(20, 40)],
+            [*range(40, 50)],
+        ]
+        assert (store.find(30), store.find(50), len(store), store.next_row) == (30, None, 50, 50)
+
+
+@pytest.mark.parametrize(
+    ("cut", "more", "fewer"), [(slice(0, -1), b"", None), (slice(None), b"x", None), (slice(None), b"", -1)]
+)
+def test_bytes_that_do_not_fit_are_refused(cut: slice, more: bytes, fewer: int | None, tmp_path: Path) -> None:
+    """A part of a row, and more or less evidence than the rows say; nothing is appended."""
+    entries = pages(3, 5)
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        with pytest.raises(StateError, match="do not go with"):
+            store.append(entries.rows.tobytes()[cut], np.zeros((5, 2), np.uint64), entries.evidence[:fewer] + more)
+        with pytest.raises(StateError, match="ascend"):
+            append(store, EntryRows(np.zeros(2, ROW)))
+        assert store.next_row == 0
+
+
+def test_rows_that_are_not_live_are_key_errors(tmp_path: Path) -> None:
+    """None of the others is removed."""
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        append(store, pages(1, 10))
+        store.remove(numbers(3))
+        for rows in (numbers(3), numbers(10), numbers(4, 4)):
+            with pytest.raises(KeyError, match="no row"):
+                store.remove(rows)
+        for read in (store.rows, store.evidence):
+            with pytest.raises(KeyError, match="no row 3"):
+                read(numbers(3))
+        assert np.flatnonzero(np.frombuffer(store.live(np.arange(12, dtype=np.uint32)), np.bool_)).tolist() == [
+            *range(3),
+            *range(4, 10),
+        ]
 
 
 def test_a_commit_has_the_state_of_its_beginning(tmp_path: Path) -> None:
-    """What happens between the beginning of a commit and its end belongs to the next one."""
-    store, oracle = filled(tmp_path, 100)
-    pending = store.begin_commit(1, "")
-    store.append(pages(2, 90).entries)
-    store.remove(np.array([5], np.uint32))
-    pending.finish()
+    """What comes after it is not there when the store is opened again."""
+    entries = pages(4, 20)
+    store = open_or_create(tmp_path, LABEL)
+    assert (store.manifest.number, store.manifest.sequence, store.take_extra()) == (0, 0, b"")
+    append(store, entries)
+    pending = store.begin_commit(7, "tail", b"note")
+    append(store, pages(5, 5, first=20))
+    store.remove(numbers(1))
+    pending.finish(b"extra")
+    pending.finish(b"again")
     store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.close()
+    manifest = read_manifest(tmp_path)
+    assert manifest is not None
+    assert (manifest.next_row, manifest.live_rows, manifest.tail, manifest.note) == (20, 20, "tail", b"note")
+    assert read_commit(tmp_path) == (manifest, b"extra")
+    with closing(open_or_create(tmp_path, LABEL)) as again:
+        assert (again.take_extra(), again.take_extra(), len(again)) == (b"extra", b"", 20)
+        assert (entries_of(again, np.arange(20)).rows == entries.rows).all()
+        again.verify()
 
 
-def test_empty_segments_are_deleted(tmp_path: Path) -> None:
-    """With the commit after their last row was removed, their files go; the other rows keep their numbers."""
-    store, oracle = filled(tmp_path, 200)
-    store.commit(1, "")
-    gone = np.arange(SEGMENT_ROWS, 3 * SEGMENT_ROWS, dtype=np.uint32)
-    store.remove(gone)
-    oracle.remove(gone)
-    store.commit(2, "")
-    assert {path.name[:5] for path in tmp_path.glob("0*")} == {"00000", "00003"}
-    assert_equal(store, oracle)
-    with pytest.raises(KeyError):
-        store.rows(gone[:1])
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.close()
-
-
-def test_a_number_that_is_no_row_is_a_key_error(tmp_path: Path) -> None:
-    """Before the first, behind the last, and twice removed."""
-    store, _ = filled(tmp_path, 10)
-    for number in (-1, 10, 63, 64, 1 << 31):
-        with pytest.raises(KeyError):
-            store.rows(np.array([number], np.int64))
-        assert not store.live(np.array([number], np.int64))[0]
-        with pytest.raises(KeyError):
-            store.remove(np.array([number], np.int64))
-    store.remove(np.array([3]))
-    with pytest.raises(KeyError):
-        store.remove(np.array([2, 3]))
-    assert store.live(np.array([2]))[0]
-    store.close()
-
-
-def test_an_empty_batch_is_read(tmp_path: Path) -> None:
-    """No rows, no evidence, no names."""
-    store, _ = filled(tmp_path, 3)
-    none = np.zeros(0, np.uint32)
-    assert (len(store.rows(none)), len(store.evidence(none)), store.names(none)) == (0, 0, [])
-    assert store.append(EntryRows.none()).tolist() == []
-    store.close()
-
-
-def append_many(store: PageStore) -> None:
-    """Append some hundred megabytes."""
-    for seed in range(50):
-        store.append(pages(seed, 60, largest=60_000).entries)
-
-
-def test_a_full_disk_leaves_the_last_commit(tmp_path: Path) -> None:
-    """StoreFullError, which may be tried again once there is room."""
-    store, oracle = filled(tmp_path, 100)
-    store.commit(1, "")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, limits[1]))
-    try:
-        with pytest.raises(StoreFullError, match="free space"):
-            append_many(store)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.close()
-
-
-def append_all(store: PageStore, oracle: Oracle, batches: Iterable[Pages]) -> None:
-    """Append batches to both."""
-    for batch in batches:
-        oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
-
-
-@pytest.mark.parametrize("largest", [4, 600], ids=["rows", "evidence"])
-def test_appending_goes_on_when_a_disk_has_room_again(largest: int, tmp_path: Path) -> None:
-    """Whichever file the disk did not take, every row of what is appended then has its own evidence."""
-    store, oracle = PageStore.open(tmp_path, LABEL, segment_rows=1 << 16), Oracle()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, limits[1]))
-    batches = (pages(seed, 500, 500 * seed, largest) for seed in range(100))
-    try:
-        with pytest.raises(StoreFullError):
-            append_all(store, oracle, batches)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    append_all(store, oracle, islice(batches, 3))
-    assert_equal(store, oracle)
-    store.commit(1, "")
-    store.close()
-    assert_opened_again(tmp_path, oracle)
-
-
-def with_long_ids(batch: Pages, size: int) -> Pages:
-    """Return pages whose names take so many bytes and more."""
-    return replace(batch, names=[replace(names, id="n" * size) for names in batch.names])
-
-
-def test_rows_are_read_when_a_disk_did_not_take_more_of_them(tmp_path: Path) -> None:
-    """The evidence is mapped at another place by then, and the names behind it were not taken."""
-    store, oracle = PageStore.open(tmp_path, LABEL), Oracle()
-    append_all(store, oracle, [with_long_ids(pages(1, 500, 0, 1700), 1900)])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, limits[1]))
-    try:
-        with pytest.raises(StoreFullError, match="names"):
-            append_all(store, oracle, [with_long_ids(pages(2, 500, 500, 3000), 3200)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert_equal(store, oracle)
-    append_all(store, oracle, [pages(3, 500, 1000)])
-    assert_equal(store, oracle)
-    store.close()
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    """Also a second close, and one whose commit is finished later."""
+    store = open_or_create(tmp_path, LABEL)
+    append(store, pages(1, 3))
+    pending = store.begin_commit(1, "", b"")
+    for _ in range(2):
+        store.close()
+    pending.finish(b"")
+    for call in (lambda: len(store), store.verify, lambda: store.rows(numbers(0))):
+        with pytest.raises(StateError, match="is closed"):
+            call()
 
 
 @pytest.mark.parametrize("label", [StoreLabel("another log", "a space"), StoreLabel("a log", "another space")])
 def test_the_store_of_another_log_or_space_is_refused(tmp_path: Path, label: StoreLabel) -> None:
-    """One line names both and says what to do."""
-    PageStore.open(tmp_path, LABEL).close()
-    with pytest.raises(ForeignStoreError, match=r"another .*: delete that folder") as error:
-        PageStore.open(tmp_path, label)
-    assert "\n" not in str(error.value)
+    """It says which ones."""
+    open_or_create(tmp_path, LABEL).close()
+    with pytest.raises(ForeignStoreError, match=r"another .*delete that folder"):
+        open_or_create(tmp_path, label)
 
 
-def test_another_version_is_refused(tmp_path: Path) -> None:
-    """The message says how to come to the present one."""
-    PageStore.open(tmp_path, LABEL).close()
-    manifest = read_manifest(tmp_path)
-    manifest.version = 7
-    write_checked(tmp_path / "manifest.json", manifest)
-    with pytest.raises(ForeignStoreError, match=r"version 7.*read the same input again with `filter`"):
-        PageStore.open(tmp_path, LABEL)
+@pytest.mark.parametrize("name", ["rows", "places", "evidence", "manifest"])
+def test_altered_files_are_damage(name: str, tmp_path: Path) -> None:
+    """At the opening, or when the altered row is read; the message names the file."""
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        append(store, pages(1, 9))
+        commit(store)
+    content = bytearray((tmp_path / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / name).write_bytes(content)
+
+    def read() -> None:
+        with closing(open_or_create(tmp_path, LABEL)) as again:
+            again.verify()
+
+    with pytest.raises(StoreDamagedError, match=str(tmp_path / name)):
+        read()
 
 
-def test_numbers_end(tmp_path: Path) -> None:
-    """After 2^32 rows the store says that it has to be built again."""
-    PageStore.open(tmp_path, LABEL, segment_rows=1 << 26).close()
-    manifest = read_manifest(tmp_path)
-    manifest.next_row = 1 << 32
-    write_checked(tmp_path / "manifest.json", manifest)
-    store = PageStore.open(tmp_path, LABEL)
-    with pytest.raises(StoreNumbersUsedError, match="built again"):
-        store.append(pages(1, 1).entries)
-    store.close()
+def test_tables_are_built_once_and_not_from_altered_rows(tmp_path: Path) -> None:
+    """The message names the row; nothing is left to go on with."""
+    entries = pages(1, 9)
+    entries.rows["keys_bytes"] = 0
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        rule = Rule(rule_for())
+        for slots, levels in [(0, 8), (8, 0), (1 << 40, 8), (8, 1 << 40)]:
+            with pytest.raises(ConfigurationError, match=f"1 to 64 slots and 1 to 32 levels, got {slots} and {levels}"):
+                TablesBuild(store, rule, slots, levels, 1)
+        with closing(StoredEntries(store, TablesBuild(store, rule, 8, LEVELS, 2), b"")) as stored:
+            decider = Decider(rule_for(), "a space", NamesInMemory(), layout=IndexLayout(slots=8), entries=stored)
+            with pytest.raises(StateError, match="given away"):
+                Decider(rule_for(), "a space", NamesInMemory(), layout=IndexLayout(slots=8), entries=stored)
+            assert len(decider) == 0
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        append(store, entries)
+        build = TablesBuild(store, rule, 8, LEVELS, 2)
+        with pytest.raises(StoreDamagedError, match="has a row 0 without a path"):
+            build.step(100)
+        with pytest.raises(StateError, match="could not be built"):
+            build.step(100)
 
 
-@pytest.mark.parametrize("rows", [0, 32, 65, 1000])
-def test_segments_have_a_power_of_two_of_rows(tmp_path: Path, rows: int) -> None:
-    """64 at least, as bitmaps are made of words."""
-    with pytest.raises(ConfigurationError, match="power of two"):
-        PageStore.open(tmp_path, LABEL, segment_rows=rows)
+def test_an_erased_page_is_in_no_file(tmp_path: Path) -> None:
+    """At once, and by the number that a search returns."""
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        entries = pages(1, 9)
+        append(store, entries)
+        commit(store)
+        row = store.find_kept(4)
+        assert row == 4
+        start = entries.evidence_starts[4]
+        evidence = entries.evidence[start : start + 40]
+        assert evidence in (tmp_path / "evidence").read_bytes()
+        store.erase(numbers(4))
+        assert evidence not in (tmp_path / "evidence").read_bytes()
+        assert (store.find_kept(4), store.find(4), len(store)) == (None, None, 8)
+        commit(store)
+        commit(store)
+        store.compact()
+    assert not (tmp_path / "erased").exists()
 
 
-def test_names_of_some_rows_only_are_refused(tmp_path: Path) -> None:
-    """All rows of a batch have names, or none."""
-    store = PageStore.open(tmp_path, LABEL)
-    with pytest.raises(ConfigurationError, match="3 rows"):
-        store.append(pages(1, 3).entries, [StoredNames("a", "a")])
-    assert len(store) == 0
-    store.close()
+def test_a_store_goes_on_from_a_base(tmp_path: Path) -> None:
+    """It has the rows of the base, finds it where it is now, and loses what is taken down there."""
+    base, own = tmp_path / "base", tmp_path / "own"
+    with closing(open_or_create(base, StoreLabel("b", "a space"))) as store:
+        append(store, pages(1, 10))
+        commit(store)
+    opened = open_pages(base)
+    assert opened is not None
+    with closing(go_on_from(opened, own, LABEL)) as store:
+        assert append(store, pages(2, 5, first=10)) == store.first_own_row == 10
+        commit(store)
+        with closing(open_or_create(base, StoreLabel("b", "a space"))) as writer:
+            writer.erase(numbers(3, 4))
+            commit(writer)
+        assert len(store) == 15
+        erased = rows_of(store, np.array([3]))[0]
+        assert (erased["sequence"], erased["flags"], set(store.evidence(numbers(3)).data)) == (0, 0, {0})
+        entries = entries_of(store, np.array([3, 5]))
+        assert len(entries.evidence) == entries.rows["evidence_bytes"][1]
+        assert not any(entries.rows[:1].tobytes())
+        assert not len(held_of(store, np.array([3, 4])))
+        assert store.find(4) == 3
+        store.remove(numbers(3))
+        assert store.find(4) == 4
+    base.rename(tmp_path / "moved")
+    with pytest.raises(ForeignStoreError, match="goes on from a base"):
+        open_pages(own, LABEL)
+    lead_to(own, tmp_path / "moved")
+    again = open_pages(own, LABEL, writable=True)
+    assert again is not None
+    with closing(again):
+        assert (len(again), again.find(3), again.find(12)) == (13, None, 12)
 
 
-def test_memory_does_not_grow_with_what_is_stored(tmp_path: Path) -> None:
-    """Beside the bitmap there are 5 bytes for each 4 KiB of the files."""
-    store, _ = filled(tmp_path, 5000)
-    store.commit(1, "")
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    bitmap, files = (5000 + SEGMENT_ROWS) / 8, 4 * (5000 / SEGMENT_ROWS + 1)
-    blocks = sum(again.disk_bytes().values()) / BLOCK_BYTES + 2 * files
-    assert again.memory_bytes() <= bitmap + 5 * blocks
-    again.close()
-
-
-def test_blocks_are_verified_once(tmp_path: Path) -> None:
-    """The second read of the same rows verifies nothing, and what was appended since opening never is."""
-    store, _ = filled(tmp_path, 300)
-    numbers = np.arange(300, dtype=np.uint32)
-    store.evidence(numbers)
-    assert store.counts.blocks == 0
-    store.commit(1, "")
-    store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    again.evidence(numbers)
-    verified = again.counts.blocks
-    assert verified > 0
-    again.evidence(numbers)
-    assert (again.counts.blocks, again.counts.rows, again.counts.spans) == (verified, 0, 600)
-    again.close()
-
-
-def test_neighbouring_rows_are_announced_together(tmp_path: Path) -> None:
-    """The blocks that rows share are verified once in any order, and announced together if the rows are in order."""
-    store, _ = filled(tmp_path, 3000)
-    store.commit(1, "")
-    segments = len(list(store.live_numbers()))
-    expected = store.rows(np.arange(3000, dtype=np.uint32))
-    store.close()
-    verified = set()
-    for rows in (np.arange(3000), np.random.default_rng(1).permutation(3000)):
-        again = PageStore.open(tmp_path, LABEL)
-        assert (again.rows(rows.astype(np.uint32)) == expected[rows]).all()
-        assert again.counts.announced <= (segments if rows[0] == 0 else 3000)
-        verified.add(again.counts.blocks)
-        again.close()
-    assert len(verified) == 1
-
-
-def test_a_row_that_points_outside_its_file_is_damage(tmp_path: Path) -> None:
-    """Never a read of other memory, even if a fault of our own wrote it with a fitting checksum."""
-    store, _ = filled(tmp_path, 10)
-    segment = store._segments[0]
-    rows = np.concatenate(list(segment.pieces()))
-    rows["evidence_at"] = 1 << 31
-    segment.append(rows, {})
-    store._table.set(segment)
-    with pytest.raises(StoreDamagedError, match="outside the file of its evidence"):
-        store.evidence(np.arange(10, 20))
-    store.close()
-
-
-class StoreMachine(RuleBasedStateMachine):
-    """Any order of calls gives what the oracle gives."""
-
-    folder: Path
-
-    @initialize(seed=st.integers(0, 1 << 20))
-    def begin(self, seed: int) -> None:
-        self.folder = self.root / str(len(list(self.root.iterdir())))
-        self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
-        self.oracle, self.committed, self.seed = Oracle(), Oracle(), seed
-
-    @rule(count=st.integers(0, 150))
-    def append(self, count: int) -> None:
-        self.seed += 1
-        batch = pages(self.seed, count, largest=400)
-        numbers = self.store.append(batch.entries, batch.names, batch.texts)
-        self.oracle.append(numbers, batch)
-
-    @rule(data=st.data(), share=st.sampled_from([0.1, 0.6, 1.0]))
-    def remove(self, data: st.DataObject, share: float) -> None:
-        self.seed += 1
-        numbers = np.array(sorted(self.oracle.rows), np.uint32)
-        numbers = numbers[np.random.default_rng(self.seed).random(len(numbers)) < share]
-        self.store.remove(numbers)
-        self.oracle.remove(numbers)
-
-    @rule(at=st.integers(0, 1 << 20))
-    def erase(self, at: int) -> None:
-        if self.oracle.rows:
-            number = sorted(self.oracle.rows)[at % len(self.oracle.rows)]
-            self.store.erase(number)
-            self.oracle.rows[number].erase()
-            if number in self.committed.rows:
-                self.committed.rows[number].erase()
-
-    @rule(budget=st.sampled_from([1, 10_000, 1 << 30]), wait=st.booleans())
-    def compact(self, budget: int, wait: bool) -> None:
-        self.store.compact(budget, wait=wait)
-
-    @rule()
-    def commit(self) -> None:
-        self.seed += 1
-        self.store.commit(self.seed, "")
-        self.committed = Oracle({n: row.copy() for n, row in self.oracle.rows.items()})
-
-    @rule()
-    def open_again(self) -> None:
-        self.store.close()
-        self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
-        self.store.verify()
-        self.oracle = Oracle({n: row.copy() for n, row in self.committed.rows.items()})
-
-    @invariant()
-    def equal(self) -> None:
-        if hasattr(self, "oracle"):
-            assert_equal(self.store, self.oracle)
-
-    def teardown(self) -> None:
-        if hasattr(self, "store"):
-            self.store.close()
-
-
-def test_any_order_of_calls_equals_a_dictionary(tmp_path: Path) -> None:
-    """Append, remove, erase, compact, commit and open, in any order."""
-    machine = type("Machine", (StoreMachine,), {"root": tmp_path})
-    machine.TestCase.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
-    machine.TestCase().runTest()
+def test_a_folder_without_a_store_has_none(tmp_path: Path) -> None:
+    """And one that has lost its manifest is damaged."""
+    assert (open_pages(tmp_path), read_manifest(tmp_path), read_commit(tmp_path)) == (None, None, None)
+    with closing(open_or_create(tmp_path, LABEL)) as store:
+        append(store, pages(1, 3))
+        commit(store)
+    (tmp_path / "manifest").unlink()
+    with pytest.raises(StoreDamagedError, match="there is no manifest"):
+        open_or_create(tmp_path, LABEL)

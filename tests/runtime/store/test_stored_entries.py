@@ -5,24 +5,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from dedup_service.core.decision.candidates import LocalCandidates
-from dedup_service.core.evidence.packed import Evidence, sketch_of
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.packed import sketch_of
 from dedup_service.core.evidence.sketch import SKETCH_BYTES
 from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.runtime.store.stored_entries import StoredEntries
-from tests.core.decision.announced import announced
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.page_files import StoreSizes
+from dedup_service.runtime.store.stored_entries import StoredEntries, append_to
 from tests.core.decision.crowded import SENTENCES, page_of
+from tests.page_names import NamesInMemory
 
 from .pages import LABEL, pages
 
+SIZES = StoreSizes({}, 0, 0, 0)
+
 
 def opened(folder: Path) -> StoredEntries:
-    """Return entries with small segments."""
-    return StoredEntries.open(folder, LABEL, rule_for(), IndexLayout(), lambda _extra: (), segment_rows=256)
+    """Return entries."""
+    return StoredEntries.open(folder, LABEL, rule_for(), IndexLayout())
 
 
 def with_another_sketch(page: PreparedPage, seed: int) -> PreparedPage:
@@ -32,39 +39,61 @@ def with_another_sketch(page: PreparedPage, seed: int) -> PreparedPage:
     return replace(page, evidence=page.evidence.replace(sketch, other))
 
 
-def test_a_view_says_whether_it_has_a_page_and_reads_few_rows(tmp_path: Path) -> None:
-    """Pages that came after it was taken are not among them, and removed ones are not any more."""
+def damage(path: Path, body_hash: int | None) -> None:
+    """Flip a bit of the row with this hash."""
+    assert body_hash is not None
+    content = path.read_bytes()
+    place = content.index(body_hash.to_bytes(8, "little"))
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(bytes([content[place] ^ 1]))
+
+
+def test_a_view_says_whether_it_has_a_page(tmp_path: Path) -> None:
+    """Pages that came after it was taken are not among them; removed ones are, whatever is committed, unless erased."""
     entries, chosen = opened(tmp_path), random.Random(1)
-    rows = pages(1, 3000).entries
+    rows = pages(1, 3000)
     rows.rows["sequence"] = sequences = np.cumsum(1 + np.arange(3000) % 3)
-    numbers = entries.append(rows)
+    numbers = np.arange(3000, dtype=np.uint32) + append_to(entries.pages, rows)
     held = entries.held()
-    entries.append(pages(2, 10, first=int(sequences[-1]) + 1).entries)
+    append_to(entries.pages, pages(2, 10, first=int(sequences[-1]) + 1))
     gone = numbers[np.random.default_rng(1).random(3000) < 0.4]
-    entries.remove(gone)
-    live = set(sequences[~np.isin(numbers, gone)].tolist())
-    sought = [*chosen.choices(range(int(sequences[-1]) + 20), k=200), -1, int(sequences[-1]) + 1]
-    before = entries.pages.counts.rows
+    entries.pages.remove(gone)
+    for sequence in (1, 2):
+        entries.begin_commit(sequence, "", b"", SIZES)()
+    erased = sequences[7:2000:100].tolist()
+    for sequence in erased:
+        entries.erase(sequence)
+    live = set(sequences.tolist()) - set(erased)
+    sought = [*chosen.choices(range(int(sequences[-1]) + 20), k=200), *erased, -1, int(sequences[-1]) + 1]
     assert [held.has(sequence) for sequence in sought] == [sequence in live for sequence in sought]
-    assert entries.pages.counts.rows - before <= 2 * 12 * len(sought)
+    assert held.rows().rows["sequence"].tolist() == sorted(live)
+    removed = rows.rows[gone[-1]].tobytes()[8:40]
+    assert removed in (tmp_path / "rows").read_bytes()
+    del held
+    entries.begin_commit(3, "", b"", SIZES)()
+    assert removed not in (tmp_path / "rows").read_bytes()
+    held = entries.held()
     entries.close()
+    with pytest.raises(StateError, match="are closed"):
+        held.rows()
 
 
 def test_the_row_of_an_entry_is_read_only_if_its_sketch_is_close(tmp_path: Path) -> None:
     """Of what the cells find at random, the disk is asked for the evidence alone, which takes one read and not two."""
-    entries, sentences = opened(tmp_path), SENTENCES[:6]
-    candidates = LocalCandidates(rule_for(), store=entries, tables=entries.tables, layout=IndexLayout(window=1))
+    entries, names, sentences = opened(tmp_path), NamesInMemory(), SENTENCES[:6]
+    decider = Decider(rule_for(), "a space", names, layout=IndexLayout(window=1), entries=entries)
     original = page_of("http://original/", sentences)
     unlike = [with_another_sketch(page_of(f"http://unlike/{at}", sentences), at) for at in range(6)]
-    for ordinal, page in enumerate([*unlike, original, page_of("http://last/", SENTENCES[9:])]):
-        with announced(candidates, [(ordinal, page)], ordinal):
-            candidates.begin(ordinal)
-            candidates.add()
-    before = replace(entries.pages.counts)
-    with announced(candidates, [(8, page_of("http://copy/", sentences))], 8):
-        candidates.begin(8)
-        found = candidates.find(Evidence(original.evidence))
-        read = entries.pages.counts
-        assert [entry.sequence for entry in found] == [6]
-        assert (read.spans - before.spans, read.rows - before.rows) == (7, 1)
+    for sequence, page in enumerate([*unlike, original, page_of("http://last/", SENTENCES[9:])]):
+        names.add(sequence, page.page.id, page.page.url)
+        assert decider.decide(sequence, page).verdict.kind == VerdictKind.UNIQUE
+    copy = page_of("http://copy/", sentences)
+    assert decider.candidates(8, copy) == [6]
+    for sequence in range(6):
+        damage(tmp_path / "rows", unlike[sequence].body_hash)
+    assert decider.candidates(8, copy) == [6]
+    damage(tmp_path / "rows", original.body_hash)
+    with pytest.raises(StoreDamagedError):
+        decider.candidates(8, copy)
     entries.close()

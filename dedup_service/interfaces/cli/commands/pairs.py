@@ -11,9 +11,9 @@ from typing import Any
 import click
 import msgspec
 
+from dedup_service._native import score_of
 from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.matching import score_of
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import PreparedPage
@@ -73,7 +73,8 @@ class Comparer:
         """Return the similarity of pages that do not match, as the rule measures it."""
         if self._decider.rule.verified and a.evidence and b.evidence:
             return round(Similarity(Evidence(a.evidence), Evidence(b.evidence)).jaccard, 4)
-        return score_of(Entry.from_page(1, a, 0).distance_to(b.fingerprint))
+        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint)
+        return score_of(distance.words, distance.body)
 
     def _decide(self, page: PreparedPage) -> Decision:
         self._sequence += 1

@@ -136,6 +136,6 @@ def _store_rows(info: StateInfo | StoreInfo) -> list[tuple[str, str]]:
         return [("last commit", "none")]
     return [
         ("last commit", f"at {info.commit_sequence:,}, {info.commit_age_s:,.0f} s old"),
-        *([] if info.live_rows is None else [("rows on disk", f"{info.rows:,}, live {info.live_rows:,}")]),
+        *([] if info.live_rows is None else [("rows", f"{info.rows:,}, live {info.live_rows:,}")]),
         *([] if info.cells is None else [("cells", f"{info.cells:,}, overflowed {info.cells_overflowed:,}")]),
     ]

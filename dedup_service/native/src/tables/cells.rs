@@ -20,7 +20,9 @@
 use std::collections::HashMap;
 
 use super::row_column::RowColumn;
-use super::slots::{Element, MAX_COUNT, NEAR_BITS, NO_ROW, SlotFilling, SlotTable, Spot, TO_CHANGE, TO_FIND};
+use super::slots::{
+    Element, MAX_COUNT, NEAR_BITS, NO_ROW, SlotFilling, SlotShare, SlotTable, Spot, TO_CHANGE, TO_FIND,
+};
 use crate::error::{Result, TableError};
 
 /// Parts of a page's shingles.
@@ -86,8 +88,20 @@ pub struct Found {
     pub probed: Vec<u32>,
 }
 
+impl Found {
+    /// Return what one page found, as if it were the only one.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[must_use]
+    pub fn of(&self, page: usize) -> Self {
+        let (start, end) = (page.checked_sub(1).map_or(0, |before| self.ends[before]), self.ends[page]);
+        Self { ends: vec![end - start], rows: self.rows[start..end].to_vec(), probed: vec![self.probed[page]] }
+    }
+}
+
 /// Sizes of a cell index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CellStatistics {
     /// Rows in at least one cell.
     pub entries: usize,
@@ -551,45 +565,45 @@ fn split_paths<'a>(rows: &[u32], ordinals: &[u64], sieves: &[Sieve], paths: &'a 
     Err(TableError::State(format!("the paths of {count} entries are cut off or too long: {size} bytes")))
 }
 
-/// Many rows that are put back into an empty index: each part of the tables is sorted and laid out once.
-///
-/// The index answers as after [`CellIndex::restore`] of the same rows.
+/// An index to come, of many rows by their paths, in any order; see [`SlotFilling`]. It answers as after
+/// [`CellIndex::restore`] of them.
 pub struct CellFilling {
     index: CellIndex,
     cells: SlotFilling,
+    shares: Vec<(RowColumn<Sieve>, usize)>,
+}
+
+/// What one thread adds to an index.
+pub struct CellShare<'a> {
+    slots: u64,
+    cells: SlotShare<'a>,
+    /// Sieves, and how many rows are in cells.
+    added: &'a mut (RowColumn<Sieve>, usize),
 }
 
 impl CellFilling {
-    /// Nothing yet. slots, levels: as of [`CellIndex::new`]. rows: about how many will come.
+    /// Nothing yet. slots, levels: as of [`CellIndex::new`]. cells: about how many will be used. shares: how many threads
+    /// add rows.
     ///
     /// # Errors
     /// As [`CellIndex::new`].
-    pub fn new(slots: usize, levels: usize, rows: usize) -> Result<Self> {
-        let cells = SlotFilling::new(rows.saturating_mul(PARTS + PARTS / 2));
-        Ok(Self { index: CellIndex::new(slots, levels)?, cells })
+    pub fn new(slots: usize, levels: usize, cells: usize, shares: usize) -> Result<Self> {
+        let index = CellIndex::new(slots, levels)?;
+        let nothing = (0..shares).map(|_| (RowColumn::default(), 0)).collect();
+        Ok(Self { index, cells: SlotFilling::new(cells, shares), shares: nothing })
     }
 
-    /// Add rows by their paths; arguments and errors as of [`CellIndex::restore`].
-    ///
-    /// # Errors
-    /// As [`CellIndex::restore`].
-    pub fn add(&mut self, rows: &[u32], ordinals: &[u64], sieves: &[Sieve], paths: &[u8]) -> Result<()> {
-        let paths = split_paths(rows, ordinals, sieves, paths)?;
-        for (((path, &row), &ordinal), &sieve) in paths.iter().zip(rows).zip(ordinals).zip(sieves) {
-            self.index.sieves.set(row, sieve);
-            for (cell, holds) in path.cells(ordinal % self.index.slots) {
-                let (count, row) = if holds { (0, row) } else { (1, NO_ROW) };
-                self.cells.add(cell, count, row);
-            }
-            self.index.entries += usize::from(path.is_in_a_cell());
-        }
-        Ok(())
+    /// The shares, for some rows.
+    pub fn shares(&mut self) -> Vec<CellShare<'_>> {
+        let slots = self.index.slots;
+        let shares = self.cells.shares().into_iter().zip(&mut self.shares);
+        shares.map(|(cells, added)| CellShare { slots, cells, added }).collect()
     }
 
-    /// The index of these rows. threads: how many work on it.
-    pub fn finish(self, threads: usize) -> CellIndex {
+    /// The index of these rows.
+    pub fn finish(self) -> CellIndex {
         let mut index = self.index;
-        let (cells, counts) = self.cells.finish(threads, merge_cells);
+        let (cells, counts) = self.cells.finish(merge_cells);
         index.cells = cells;
         for (overflowed, turned) in counts {
             index.overflowed += overflowed;
@@ -598,25 +612,49 @@ impl CellFilling {
                 index.turned.insert(spot, 0, Element::new(cell, 0, count));
             }
         }
+        for (sieves, entries) in self.shares {
+            index.sieves.absorb(sieves);
+            index.entries += entries;
+        }
         index
+    }
+}
+
+impl CellShare<'_> {
+    /// Add a row by its path; false, and nothing is added, if the bytes are no path.
+    #[inline]
+    pub fn add(&mut self, row: u32, ordinal: u64, sieve: Sieve, path: &[u8]) -> bool {
+        let Some((path, [])) = Path::split(path) else { return false };
+        self.added.0.set(row, sieve);
+        for (cell, holds) in path.cells(ordinal % self.slots) {
+            let (count, row) = if holds { (0, row) } else { (1, NO_ROW) };
+            self.cells.add(cell, count, row);
+        }
+        self.added.1 += usize::from(path.is_in_a_cell());
+        true
     }
 }
 
 /// Make one element of all that concern a cell; return how many cells turned rows away, and how many rows did each that
 /// turned [`MAX_COUNT`] or more away.
 fn merge_cells(first: u64, elements: &mut Vec<Element>) -> (usize, Vec<(u64, u32)>) {
-    let (mut overflowed, mut turned) = (0, Vec::new());
-    let merged = elements.chunk_by(|one, other| one.tag() == other.tag()).map(|same| {
-        let cell = first | u64::from(same[0].tag());
+    let (mut overflowed, mut turned, mut kept, mut start) = (0, Vec::new(), 0, 0);
+    while let Some(&element) = elements.get(start) {
+        let same = &elements[start..];
+        let same = &same[..same.iter().take_while(|other| other.tag() == element.tag()).count()];
+        let cell = first | u64::from(element.tag());
         let holders = same.partition_point(|element| element.count() == 0);
         let count = (same.len() - holders).min(MAX_TURNED as usize) as u32;
         overflowed += usize::from(count > 0);
         if count >= MAX_COUNT {
             turned.push((cell, count));
         }
-        Element::new(cell, count, same[..holders].last().map_or(NO_ROW, |element| element.row()))
-    });
-    *elements = merged.collect();
+        let holder = same[..holders].last().map_or(NO_ROW, |element| element.row());
+        start += same.len();
+        elements[kept] = Element::new(cell, count, holder);
+        kept += 1;
+    }
+    elements.truncate(kept);
     (overflowed, turned)
 }
 
@@ -822,24 +860,31 @@ mod tests {
             let sieves: Vec<Sieve> = rows.iter().map(|row| self.live[row].page.sieve).collect();
             let paths: Vec<u8> = rows.iter().flat_map(|row| self.live[row].path.clone()).collect();
             let slots = self.plain.slots as usize;
-            let (mut index, mut filling) =
-                (CellIndex::new(slots, self.levels).unwrap(), CellFilling::new(slots, self.levels, 9).unwrap());
+            let mut index = CellIndex::new(slots, self.levels).unwrap();
+            let mut filling = CellFilling::new(slots, self.levels, 9, 3).unwrap();
+            let mut shares = filling.shares();
+            for (number, row) in rows.iter().enumerate() {
+                let entry = &self.live[row];
+                for wrong in [&entry.path[..entry.path.len() - 1], &[&entry.path[..], &[0]].concat()] {
+                    assert!(!shares[number % 3].add(*row, entry.ordinal, entry.page.sieve, wrong));
+                }
+                assert!(shares[number % 3].add(*row, entry.ordinal, entry.page.sieve, &entry.path));
+            }
+            drop(shares);
             if !rows.is_empty() {
                 let half = rows.len() / 2;
                 let end: usize = rows[..half].iter().map(|row| self.live[row].path.len()).sum();
                 for cut in [&paths[..paths.len() - 1], &[&paths[..], &[0]].concat()] {
                     assert!(index.restore(&rows, &ordinals, &sieves, cut).is_err() && index.is_empty());
-                    assert!(filling.add(&rows, &ordinals, &sieves, cut).is_err());
                 }
                 for (rows, ordinals, sieves, paths) in [
                     (&rows[..half], &ordinals[..half], &sieves[..half], &paths[..end]),
                     (&rows[half..], &ordinals[half..], &sieves[half..], &paths[end..]),
                 ] {
                     index.restore(rows, ordinals, sieves, paths).unwrap();
-                    filling.add(rows, ordinals, sieves, paths).unwrap();
                 }
             }
-            let filled = filling.finish(2);
+            let filled = filling.finish();
             for (one, other) in [(&index.cells, &filled.cells), (&index.turned, &filled.turned)] {
                 assert!(one.elements().eq(other.elements()));
             }
@@ -1062,11 +1107,10 @@ mod tests {
         let path = |level: u8| [[level, 128, 128, 128].as_slice(), &[128; 4], &5u32.to_le_bytes()].concat();
         for (more, sticks) in [(0, false), (1, true), (2, true)] {
             let count = MAX_TURNED as usize - 1 + more;
-            let rows = vec![3; count];
-            let (ordinals, sieves) = (vec![0; count], vec![[0; 2]; count]);
-            let mut filling = CellFilling::new(1, 1, count).unwrap();
-            filling.add(&rows, &ordinals, &sieves, &path(129).repeat(count)).unwrap();
-            let mut index = filling.finish(1);
+            let mut filling = CellFilling::new(1, 1, count, 1).unwrap();
+            let mut share = filling.shares().remove(0);
+            assert!((0..count).all(|_| share.add(3, 0, [0; 2], &path(129))));
+            let mut index = filling.finish();
             index.restore(&[9], &[0], &[[0; 2]], &path(0)).unwrap();
             for _ in 0..count {
                 assert!(index.remove(3, 0, &path(129)));

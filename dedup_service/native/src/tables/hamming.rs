@@ -13,7 +13,10 @@
 //! *Twins.* The tables have one row of each fingerprint, and an ordered set has the other ones.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
 
 use super::blocks::{MAX_RADIUS, TABLES};
 pub use super::level::Work;
@@ -171,80 +174,59 @@ impl HammingIndex {
         self.fingerprints.get(row)
     }
 
-    /// Make an index of rows and their fingerprints, faster than by insertion: each group of buckets is laid out once.
-    ///
-    /// Takes 8 bytes a row more while it works.
-    ///
-    /// # Errors
-    ///
-    /// As `insert_batch`.
-    pub fn filled(entries: impl IntoIterator<Item = (u32, u64)>) -> Result<Self> {
-        let mut index = Self::default();
-        for (row, fingerprint) in entries {
-            check_row(row)?;
-            if !index.fingerprints.insert(row, fingerprint) {
-                return Err(is_there(row));
-            }
-        }
-        let mut twins = Vec::new();
-        (0..TABLES).for_each(|table| index.fill_table(table, &mut twins));
+    /// Make an index of rows by their fingerprints, in several threads, at least 1: each group of buckets is laid out once.
+    pub fn filled(fingerprints: RowColumn<u64>, threads: usize) -> Self {
+        let mut index = Self { fingerprints, ..Self::default() };
+        let mut twins = index.fill_tables(0..1, &[], threads);
+        twins.sort_unstable();
+        index.fill_tables(1..TABLES, &twins, threads);
+        index.twins = twins.into_iter().map(|row| (index.fingerprints.value(row), row)).collect();
         index.most = index.distinct();
         index.levels[MAIN].entries = index.most;
         index.split_all(MAIN);
-        Ok(index)
+        index
     }
 
-    /// Lay out a table of all fingerprints. twins: rows that are not in tables, ascending; table 0 finds them.
-    fn fill_table(&mut self, table: usize, twins: &mut Vec<u32>) {
-        let level = &mut self.levels[MAIN];
-        let per_table = level.groups.len() / TABLES;
-        let mut groups: Vec<Vec<u64>> = vec![Vec::new(); per_table];
-        let mut later_twins = twins.iter().peekable();
-        for (row, fingerprint) in self.fingerprints.iter() {
-            if later_twins.next_if_eq(&&row).is_none() {
-                let (key, lane) = (level.blocks.key(fingerprint, table), level.blocks.lane(fingerprint, table));
-                groups[key / GROUP].push(((key % GROUP) as u64) << 48 | u64::from(lane) << 32 | u64::from(row));
-            }
-        }
-        for (number, mut entries) in groups.into_iter().enumerate() {
-            if table == 0 {
-                entries.sort_unstable();
-                let equal = |entry: &u64| (entry >> 32, self.fingerprints.value(*entry as u32));
-                for same in entries.chunk_by_mut(|one, next| one >> 32 == next >> 32).filter(|same| same.len() > 1) {
-                    same.sort_unstable_by_key(|entry| (equal(entry), *entry));
-                }
-                entries.dedup_by(|next, first| {
-                    let is_twin = equal(next) == equal(first);
-                    if is_twin {
-                        let row = *next as u32;
-                        twins.push(row);
-                        self.twins.insert((self.fingerprints.value(row), row));
-                    }
-                    is_twin
+    /// Lay out tables of all fingerprints, each thread some groups of each. twins: rows that are in no table, ascending,
+    /// which table 0 finds and this returns.
+    fn fill_tables(&mut self, tables: Range<usize>, twins: &[u32], threads: usize) -> Vec<u32> {
+        let fingerprints = &self.fingerprints;
+        let per_table = self.levels[MAIN].groups.len() / TABLES;
+        let share = per_table.div_ceil(threads);
+        let groups_of = |table: usize, thread: usize| {
+            let first = table * per_table;
+            first + (thread * share).min(per_table)..first + ((thread + 1) * share).min(per_table)
+        };
+        let fill = |thread: usize| {
+            let (mut level, mut pool, mut found) = (Level::new(0, u64::MAX), HugePool::default(), Vec::new());
+            for table in tables.clone() {
+                let groups = groups_of(table, thread);
+                level.fill(&mut pool, table, groups.clone(), || {
+                    let mut twins = twins.iter().peekable();
+                    fingerprints.iter().filter(move |(row, _)| twins.next_if_eq(&row).is_none())
                 });
+                if table == 0 {
+                    for bucket in groups.start * GROUP..groups.end * GROUP {
+                        found.extend(level.take_twins(&mut pool, bucket, |row| fingerprints.value(row)));
+                    }
+                }
             }
-            if entries.is_empty() {
-                continue;
+            (level, pool, found)
+        };
+        let filled: Vec<_> = thread::scope(|scope| {
+            let fill = &fill;
+            let working: Vec<_> = (0..threads).map(|number| scope.spawn(move || fill(number))).collect();
+            working.into_iter().map(|work| work.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        let mut all_found = Vec::new();
+        for (number, (level, pool, found)) in filled.into_iter().enumerate() {
+            let shift = self.pool.absorb(pool);
+            for table in tables.clone() {
+                self.levels[MAIN].take_groups(&level, groups_of(table, number), shift);
             }
-            let number = table * per_table + number;
-            for entry in &entries {
-                level.spans[number * GROUP + (entry >> 48) as usize].len += 1;
-            }
-            level.lay_out(&mut self.pool, number, |len| len + len / 16 + len.isqrt() + 1);
-            let spans = &mut level.spans[number * GROUP..(number + 1) * GROUP];
-            for span in &mut *spans {
-                span.len = 0;
-            }
-            let group = level.groups[number];
-            for entry in entries {
-                let span = &mut spans[(entry >> 48) as usize];
-                let place = (span.start + span.len) as usize;
-                self.pool.words_mut(group.place)[place] = (entry >> 32) as u16;
-                self.pool.long_words_mut(group.rows_place())[place] = entry as u32;
-                span.len += 1;
-            }
+            all_found.extend(found);
         }
-        twins.sort_unstable();
+        all_found
     }
 
     /// Add rows with their fingerprints, of which several may have one.
@@ -675,7 +657,11 @@ mod tests {
         let mut index = HammingIndex::default();
         index.insert_batch(&rows, fingerprints).unwrap();
         check(&index, &stored, 1);
-        let filled = HammingIndex::filled(stored.iter().map(|(&row, &fingerprint)| (row, fingerprint))).unwrap();
+        let mut fingerprints = RowColumn::default();
+        for (&row, &fingerprint) in &stored {
+            fingerprints.set(row, fingerprint);
+        }
+        let filled = HammingIndex::filled(fingerprints, 1 + stored.len() % 4);
         check(&filled, &stored, 2);
         let crowds = [index.statistics().split_buckets, filled.statistics().split_buckets];
         assert!(crowds.iter().all(|&crowds| crowds >= least_crowds), "{crowds:?}");
@@ -780,7 +766,6 @@ mod tests {
         assert!(matches!(index.remove_batch(&[1], &[0]), Err(TableError::State(_))));
         assert!(matches!(index.probe_batch(&[0], 8, 1, &mut found), Err(TableError::Configuration(_))));
         assert!(matches!(index.probe_batch(&[0], 3, 0, &mut found), Err(TableError::Configuration(_))));
-        assert!(matches!(HammingIndex::filled([(1, 2), (1, 3)]), Err(TableError::State(_))));
         index.insert_batch(&[u32::MAX - 1], &[7]).unwrap();
         assert!(index.remove_batch(&[u32::MAX - 1], &[8]).is_err());
         assert_eq!((index.len(), index.fingerprint(u32::MAX - 1), index.fingerprint(1)), (1, Some(7), None));

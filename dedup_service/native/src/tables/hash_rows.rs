@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::slots::{Element, IDENTITY_BITS, NO_ROW, SlotFilling, SlotTable, TO_FIND};
+use super::slots::{Element, IDENTITY_BITS, NO_ROW, SlotFilling, SlotShare, SlotTable, TO_FIND};
 use crate::error::{Result, TableError};
 use crate::memory::mix64;
 
@@ -187,28 +187,41 @@ fn identity_of(hash: u64) -> u64 {
     mix64(hash) >> (64 - IDENTITY_BITS)
 }
 
-/// Many rows for an empty table, in any order: each part of it is sorted and laid out once.
+/// A table to come, of many rows in any order; see [`SlotFilling`].
 pub struct HashFilling {
     elements: SlotFilling,
 }
 
+/// What one thread adds to a table.
+pub struct HashShare<'a> {
+    elements: SlotShare<'a>,
+}
+
 impl HashFilling {
-    /// Nothing yet. rows: about how many will come.
-    pub fn new(rows: usize) -> Self {
-        Self { elements: SlotFilling::new(rows) }
+    /// Nothing yet. rows: about how many will come. shares: how many threads add them.
+    pub fn new(rows: usize, shares: usize) -> Self {
+        Self { elements: SlotFilling::new(rows, shares) }
     }
 
-    /// Add rows to their hashes.
-    pub fn add(&mut self, rows: impl IntoIterator<Item = (u64, u32)>) {
-        rows.into_iter().for_each(|(hash, row)| self.elements.add(identity_of(hash), 0, row));
+    /// The shares, for some rows.
+    pub fn shares(&mut self) -> Vec<HashShare<'_>> {
+        self.elements.shares().into_iter().map(|elements| HashShare { elements }).collect()
     }
 
-    /// The table of these rows, as after [`HashRows::add`] of each. threads: how many work on it.
-    pub fn finish(self, threads: usize) -> HashRows {
-        let (table, crowds) = self.elements.finish(threads, merge_rows);
+    /// The table of these rows, as after [`HashRows::add`] of each.
+    pub fn finish(self) -> HashRows {
+        let (table, crowds) = self.elements.finish(merge_rows);
         let crowds: BTreeMap<_, _> = crowds.into_iter().flatten().collect();
         let in_crowds = crowds.values().map(BTreeSet::len).sum();
         HashRows { table, crowds, in_crowds }
+    }
+}
+
+impl HashShare<'_> {
+    /// Add a row to its hash.
+    #[inline]
+    pub fn add(&mut self, hash: u64, row: u32) {
+        self.elements.add(identity_of(hash), 0, row);
     }
 }
 
@@ -254,11 +267,13 @@ mod tests {
     }
 
     fn filled(plain: &Plain) -> HashRows {
-        let mut filling = HashFilling::new(3);
+        let mut filling = HashFilling::new(3, 2);
         let rows = plain.iter().flat_map(|(&hash, rows)| rows.iter().rev().map(move |&row| (hash, row)));
-        filling.add(rows.clone());
-        filling.add(rows.take(5)); // each row once
-        filling.finish(2)
+        let more = rows.clone().take(5); // each row once
+        let mut shares = filling.shares();
+        rows.chain(more).enumerate().for_each(|(number, (hash, row))| shares[number % 2].add(hash, row));
+        drop(shares);
+        filling.finish()
     }
 
     proptest! {

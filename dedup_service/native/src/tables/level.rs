@@ -3,6 +3,8 @@
 //! A bucket that is full copies its group alone. Rows and fingerprints are the caller's business: a level has one row of
 //! each fingerprint, and says which rows may be near.
 
+use std::ops::Range;
+
 use super::blocks::{Blocks, TABLES};
 use crate::huge_pages::{HugePool, LINE, Place};
 use crate::memory::prefetch;
@@ -189,12 +191,83 @@ impl Level {
         if start + len == end {
             self.make_room(pool, number);
         }
-        let (span, group) = (&mut self.spans[bucket], self.groups[number]);
+        self.put(pool, bucket, lane, row);
+        self.spans[bucket].len.is_power_of_two() && self.is_crowded(bucket)
+    }
+
+    /// Put an entry into a bucket that has room for it.
+    #[inline]
+    fn put(&mut self, pool: &mut HugePool, bucket: usize, lane: u16, row: u32) {
+        let (span, group) = (&mut self.spans[bucket], self.groups[bucket / GROUP]);
         let place = (span.start + span.len) as usize;
         pool.words_mut(group.place)[place] = lane;
         pool.long_words_mut(group.rows_place())[place] = row;
         span.len += 1;
-        span.len.is_power_of_two() && self.is_crowded(bucket)
+    }
+
+    /// Lay out some groups of a table, which are empty, with those of the rows and fingerprints that belong there; each
+    /// call of `entries` tells all of them.
+    pub(super) fn fill<E: Iterator<Item = (u32, u64)>>(
+        &mut self,
+        pool: &mut HugePool,
+        table: usize,
+        groups: Range<usize>,
+        entries: impl Fn() -> E,
+    ) {
+        let buckets = groups.start * GROUP..groups.end * GROUP;
+        let bucket_of = |level: &Self, fingerprint| {
+            let bucket = level.bucket(table, level.blocks.key(level.blocks.dense(fingerprint), table));
+            buckets.contains(&bucket).then_some(bucket)
+        };
+        for (_, fingerprint) in entries() {
+            if let Some(bucket) = bucket_of(self, fingerprint) {
+                self.spans[bucket].len += 1;
+            }
+        }
+        for number in groups {
+            if self.spans[number * GROUP..][..GROUP].iter().any(|span| span.len > 0) {
+                self.lay_out(pool, number, |len| len + len / 16 + len.isqrt() + 1);
+                self.spans[number * GROUP..][..GROUP].iter_mut().for_each(|span| span.len = 0);
+            }
+        }
+        for (row, fingerprint) in entries() {
+            if let Some(bucket) = bucket_of(self, fingerprint) {
+                self.put(pool, bucket, self.blocks.lane(self.blocks.dense(fingerprint), table), row);
+            }
+        }
+    }
+
+    /// Remove all but the first row of each fingerprint from a bucket; return those that were removed.
+    pub(super) fn take_twins(
+        &mut self,
+        pool: &mut HugePool,
+        bucket: usize,
+        fingerprint: impl Fn(u32) -> u64,
+    ) -> Vec<u32> {
+        let Span { start, len } = self.spans[bucket];
+        let lanes = if len == 0 { &[] } else { &pool.words(self.groups[bucket / GROUP].place)[start as usize..] };
+        let mut entries: Vec<(u16, u32)> = lanes.iter().copied().zip(self.rows(pool, bucket).iter().copied()).collect();
+        entries.sort_unstable();
+        let mut twins = Vec::new();
+        for same in entries.chunk_by_mut(|one, next| one.0 == next.0).filter(|same| same.len() > 1) {
+            same.sort_unstable_by_key(|&(_, row)| (fingerprint(row), row));
+            let equal = same.windows(2).filter(|pair| fingerprint(pair[0].1) == fingerprint(pair[1].1));
+            twins.extend(equal.map(|pair| pair[1].1));
+        }
+        if !twins.is_empty() {
+            twins.sort_unstable();
+            self.retain(pool, bucket, |row| twins.binary_search(&row).is_err());
+        }
+        twins
+    }
+
+    /// Take over groups of a level of the same blocks, whose pool was absorbed with this shift.
+    pub(super) fn take_groups(&mut self, other: &Self, groups: Range<usize>, shift: u32) {
+        let buckets = groups.start * GROUP..groups.end * GROUP;
+        self.spans[buckets.clone()].copy_from_slice(&other.spans[buckets]);
+        for (own, group) in self.groups[groups.clone()].iter_mut().zip(&other.groups[groups]) {
+            *own = Group { place: group.place.shifted(shift), ..*group };
+        }
     }
 
     /// Move a group to a piece with more room for each bucket: they fill at random.

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::memory::prefetch;
 
-const CHUNK: usize = 4096;
+/// Rows of a chunk.
+pub const CHUNK: usize = 4096;
 const WORDS: usize = CHUNK / 64;
 
 /// Values of rows: any `u32` may be a row.
@@ -94,6 +95,23 @@ impl<T: Copy + Default> RowColumn<T> {
         }
     }
 
+    /// Take all values of another column, in which other rows have one.
+    pub fn absorb(&mut self, other: Self) {
+        if self.chunks.len() < other.chunks.len() {
+            self.chunks.resize_with(other.chunks.len(), || None);
+        }
+        for (number, chunk) in other.chunks.into_iter().enumerate() {
+            let Some(chunk) = chunk else { continue };
+            match &mut self.chunks[number] {
+                Some(_) => chunk.rows(number).for_each(|(row, value)| self.set(row, value)),
+                none => {
+                    self.len += chunk.0.len as usize;
+                    *none = Some(chunk);
+                }
+            }
+        }
+    }
+
     /// Take the values of rows, as far as these fill chunks of 4,096.
     pub fn release(&mut self, rows: Range<u32>) {
         let chunks = (rows.start as usize).div_ceil(CHUNK)..rows.end as usize / CHUNK;
@@ -123,12 +141,8 @@ impl<T: Copy + Default> RowColumn<T> {
 
     /// The rows that have a value, ascending, with their values.
     pub fn iter(&self) -> impl Iterator<Item = (u32, T)> + '_ {
-        self.chunks.iter().enumerate().filter_map(|(number, rows)| Some((number, rows.as_ref()?))).flat_map(
-            |(number, rows)| {
-                let is_present = |&place: &usize| rows.0.present[place / 64] >> (place % 64) & 1 == 1;
-                (0..CHUNK).filter(is_present).map(move |place| ((number * CHUNK + place) as u32, rows.0.values[place]))
-            },
-        )
+        let chunks = self.chunks.iter().enumerate().filter_map(|(number, chunk)| Some((number, chunk.as_ref()?)));
+        chunks.flat_map(|(number, chunk)| chunk.rows(number))
     }
 
     /// Memory in bytes.
@@ -140,6 +154,12 @@ impl<T: Copy + Default> RowColumn<T> {
 impl<T: Copy + Default> Chunk<T> {
     fn new() -> Self {
         Self(Box::new(Rows { values: [T::default(); CHUNK], present: [0; WORDS], len: 0 }))
+    }
+
+    /// The rows of the chunk of a number, ascending, with their values.
+    fn rows(&self, number: usize) -> impl Iterator<Item = (u32, T)> + '_ {
+        let is_present = |&place: &usize| self.0.present[place / 64] >> (place % 64) & 1 == 1;
+        (0..CHUNK).filter(is_present).map(move |place| ((number * CHUNK + place) as u32, self.0.values[place]))
     }
 }
 
@@ -167,6 +187,21 @@ mod tests {
             }
             prop_assert_eq!(column.iter().collect::<Vec<_>>(), map.into_iter().collect::<Vec<_>>());
         }
+    }
+
+    /// A column that has absorbed another one has the rows of both, also of one chunk.
+    #[test]
+    fn columns_are_joined() {
+        let (mut one, mut other) = (RowColumn::default(), RowColumn::default());
+        for row in 0..20_000u32 {
+            if row % 3 == 0 && row < 9_000 {
+                one.insert(row, row)
+            } else {
+                other.insert(row, row)
+            };
+        }
+        one.absorb(other);
+        assert!(one.iter().eq((0..20_000).map(|row| (row, row))) && one.len() == 20_000);
     }
 
     /// Far rows take a chunk each and a directory, and all memory of values is given back with the last row.

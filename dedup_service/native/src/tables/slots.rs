@@ -120,7 +120,17 @@ impl Part {
     fn of_sorted(pool: &SharedPool, room: usize, elements: impl Iterator<Item = Element>) -> Self {
         let homes = Self::homes_for(room);
         let places = if room > 0 { homes + SPARE } else { 0 };
-        let mut part = Self { places: pool.block(places, Element::EMPTY), homes, used: 0 };
+        Self::spread(pool, pool.block(places, Element::EMPTY), homes, elements)
+    }
+
+    /// A part with these elements, ascending, in places that are empty.
+    fn spread(
+        pool: &SharedPool,
+        places: Block<Element>,
+        homes: usize,
+        elements: impl Iterator<Item = Element>,
+    ) -> Self {
+        let mut part = Self { places, homes, used: 0 };
         let mut next = 0;
         for element in elements {
             let place = element.home(homes).max(next);
@@ -343,55 +353,134 @@ fn part_of(identity: u64) -> usize {
     (identity >> TAG_BITS) as usize % PARTS
 }
 
-/// Elements of a table to come, in any order: faster than insertions, since each part is sorted and laid out once.
+/// A table to come, of elements in any order: each part is sorted and laid out once.
+///
+/// Threads fill it together, each its share. A part has its memory from the beginning, with a region for each share; what
+/// a region has no room for waits beside it. Regions are written a cache line at a time: single elements would go to as
+/// many places as there are parts, more than the processor has addresses at hand for.
 pub struct SlotFilling {
-    lists: Vec<Vec<Element>>,
+    pool: SharedPool,
+    expected: usize,
+    parts: Vec<Block<Element>>,
+    shares: Vec<Added>,
+}
+
+/// What a share has added, by part: how many elements, the last ones of them, and those for which its region was too small.
+struct Added {
+    count: Vec<u32>,
+    last: Vec<[Element; LINE]>,
+    others: Vec<Vec<Element>>,
+}
+
+/// What one thread adds to a table.
+pub struct SlotShare<'a> {
+    regions: Vec<&'a mut [Element]>,
+    added: &'a mut Added,
 }
 
 impl SlotFilling {
-    /// Nothing yet. expected: about how many elements will come; memory that none reaches is not used.
-    pub fn new(expected: usize) -> Self {
-        let share = expected / PARTS;
-        let mut lists = vec![Vec::new(); PARTS];
-        for list in &mut lists {
-            _ = list.try_reserve_exact(share + share / 16); // without, they grow as they are filled
-        }
-        Self { lists }
+    /// Nothing yet. expected: about how many elements will come. shares: how many threads add them, at least 1.
+    pub fn new(expected: usize, shares: usize) -> Self {
+        let pool = SharedPool::default();
+        let places = Part::homes_for((expected / PARTS).max(FIRST_ROOM)) + SPARE;
+        let parts = (0..PARTS).map(|_| pool.block(places, Element::EMPTY)).collect();
+        let last = vec![[Element::EMPTY; LINE]; PARTS];
+        let nothing = || Added { count: vec![0; PARTS], last: last.clone(), others: vec![Vec::new(); PARTS] };
+        Self { pool, expected, parts, shares: (0..shares).map(|_| nothing()).collect() }
     }
 
+    /// The shares, for some elements; later ones come behind these.
+    pub fn shares(&mut self) -> Vec<SlotShare<'_>> {
+        let count = self.shares.len();
+        let mut shares: Vec<_> = self.shares.iter_mut().map(|added| SlotShare { regions: Vec::new(), added }).collect();
+        for part in &mut self.parts {
+            let len = part.len();
+            let regions = part.chunks_mut(region(len, count)).chain(std::iter::repeat_with(Default::default));
+            shares.iter_mut().zip(regions).for_each(|(share, region)| share.regions.push(region));
+        }
+        shares
+    }
+
+    /// The table of these elements, made by as many threads as there are shares. `merge` is told the first identity of a
+    /// part and its elements, ascending, and may make fewer of them; what else it returns comes in the order of the parts.
+    pub fn finish<T: Default + Send>(
+        mut self,
+        merge: impl Fn(u64, &mut Vec<Element>) -> T + Sync,
+    ) -> (SlotTable, Vec<T>) {
+        let mut made: Vec<_> = (0..PARTS).map(|_| (Part::default(), T::default())).collect();
+        let count = PARTS.div_ceil(self.shares.len());
+        let (pool, shares, merge) = (&self.pool, &self.shares, &merge);
+        thread::scope(|scope| {
+            let shared_out = self.parts.chunks_mut(count).zip(made.chunks_mut(count)).enumerate();
+            for (number, (blocks, made)) in shared_out {
+                scope.spawn(move || {
+                    let mut elements = Vec::new();
+                    for (part, (block, made)) in (number * count..).zip(blocks.iter_mut().zip(made)) {
+                        let block = mem::take(block);
+                        collect(shares, part, &block, &mut elements);
+                        elements.sort_unstable();
+                        made.1 = merge((part as u64) << TAG_BITS, &mut elements);
+                        made.0 = laid_out(pool, block, &elements);
+                    }
+                });
+            }
+        });
+        let (parts, others) = made.into_iter().unzip();
+        let mut table = SlotTable::of_parts(self.pool, parts);
+        if table.used * 2 < self.expected && self.expected >= MANY {
+            table.move_all();
+        }
+        (table, others)
+    }
+}
+
+impl SlotShare<'_> {
     /// Add an element.
     #[inline]
     pub fn add(&mut self, identity: u64, count: u32, row: u32) {
-        self.lists[part_of(identity)].push(Element::new(identity, count, row));
-    }
-
-    /// The table of these elements. `merge` is told the first identity of a part and its elements, ascending, and may
-    /// make fewer of them; what else it returns comes in the order of the parts. threads: 0 counts as 1.
-    pub fn finish<T: Default + Send>(
-        mut self,
-        threads: usize,
-        merge: impl Fn(u64, &mut Vec<Element>) -> T + Sync,
-    ) -> (SlotTable, Vec<T>) {
-        let mut others: Vec<_> = (0..PARTS).map(|_| T::default()).collect();
-        let (share, merge) = (PARTS.div_ceil(threads.clamp(1, PARTS)), &merge);
-        thread::scope(|scope| {
-            let shares = self.lists.chunks_mut(share).zip(others.chunks_mut(share));
-            for (number, (lists, others)) in shares.enumerate() {
-                let work = move || {
-                    for (place, (elements, other)) in lists.iter_mut().zip(others).enumerate() {
-                        elements.sort_unstable();
-                        *other = merge(((number * share + place) as u64) << TAG_BITS, elements);
-                    }
-                };
-                scope.spawn(work);
+        let (part, element) = (part_of(identity), Element::new(identity, count, row));
+        let (count, last) = (&mut self.added.count[part], &mut self.added.last[part]);
+        last[*count as usize % LINE] = element;
+        *count += 1;
+        let end = *count as usize;
+        if end % LINE == 0 {
+            match self.regions[part].get_mut(end - LINE..end) {
+                Some(line) => line.copy_from_slice(last),
+                None => self.added.others[part].extend_from_slice(last),
             }
-        });
-        let pool = SharedPool::default();
-        let laid_out =
-            |elements: Vec<Element>| Part::of_sorted(&pool, elements.len().max(FIRST_ROOM), elements.iter().copied());
-        let parts = self.lists.into_iter().map(laid_out).collect(); // in their order, so that holes join
-        (SlotTable::of_parts(pool, parts), others)
+        } else if end % LINE == LINE - 1 {
+            prefetch(self.regions[part], end);
+        }
     }
+}
+
+/// Take what all shares have added to a part. block: their regions.
+fn collect(shares: &[Added], part: usize, block: &[Element], elements: &mut Vec<Element>) {
+    elements.clear();
+    let regions = block.chunks(region(block.len(), shares.len())).chain(std::iter::repeat(&[][..]));
+    for (added, region) in shares.iter().zip(regions) {
+        let lines = added.count[part] as usize / LINE * LINE;
+        elements.extend_from_slice(&region[..lines - added.others[part].len()]);
+        elements.extend_from_slice(&added.others[part]);
+        elements.extend_from_slice(&added.last[part][..added.count[part] as usize % LINE]);
+    }
+}
+
+/// The places of a region, whole cache lines.
+fn region(places: usize, shares: usize) -> usize {
+    places.div_ceil(shares).next_multiple_of(LINE)
+}
+
+/// A part with these elements, ascending, in the memory that it has had unless that is much too little or too much.
+fn laid_out(pool: &SharedPool, mut block: Block<Element>, elements: &[Element]) -> Part {
+    let wanted = Part::homes_for(elements.len().max(FIRST_ROOM));
+    block.truncate(wanted + SPARE);
+    let homes = wanted.min(block.len().saturating_sub(SPARE));
+    if elements.len() * 100 >= homes * PART_FULL {
+        return Part::of_sorted(pool, elements.len(), elements.iter().copied());
+    }
+    block.fill(Element::EMPTY);
+    Part::spread(pool, block, homes, elements.iter().copied())
 }
 
 #[cfg(test)]
@@ -449,9 +538,11 @@ mod tests {
                 }
             }
             check(&table, &expected);
-            let mut filling = SlotFilling::new(expected.len() / 2);
-            expected.iter().rev().for_each(|&(identity, row)| filling.add(identity, 0, row));
-            let (mut built, _) = filling.finish(3, |_, _| ());
+            let mut filling = SlotFilling::new(expected.len() / 2, 3);
+            for (number, &(identity, row)) in expected.iter().rev().enumerate() {
+                filling.shares()[number % 3].add(identity, 0, row);
+            }
+            let (mut built, _) = filling.finish(|_, _| ());
             check(&built, &expected);
             while let Some(element) = expected.pop_last() {
                 take(&mut built, element);
@@ -496,9 +587,20 @@ mod tests {
         assert!(largest < Element::EMPTY && largest.count() == MAX_COUNT);
     }
 
-    /// A reservation that no memory has room for is left out.
+    /// A table of fewer or more elements than were expected has the memory of those that came.
     #[test]
-    fn a_filling_may_expect_anything() {
-        assert!(SlotFilling::new(usize::MAX).finish(0, |_, _| ()).0.is_empty());
+    fn a_filling_need_not_know_how_many_come() {
+        for (expected, count) in [(1_000_000, 1_000), (1_000, 1_000_000), (1_000_000, 600_000), (1, 0)] {
+            let mut filling = SlotFilling::new(expected, 2);
+            let mut shares = filling.shares();
+            for number in 0..count {
+                shares[number as usize % 2].add(mix64(number) >> (64 - IDENTITY_BITS), 0, 7);
+            }
+            drop(shares);
+            let table = filling.finish(|_, _| ()).0;
+            assert_eq!(table.len(), count as usize);
+            let most = 20 * count as usize + SlotTable::default().bytes();
+            assert!(table.bytes() <= most, "{} bytes, {most}", table.bytes());
+        }
     }
 }

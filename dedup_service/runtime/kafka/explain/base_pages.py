@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.replica import Replica
 from dedup_service.runtime.embedded.bases import BaseJournal
 from dedup_service.runtime.explain.journal_pages import JournalPages
@@ -68,4 +68,4 @@ class BasePages:
 
 def live_entry(replica: Replica, sequence: int) -> Entry | None:
     """Return the entry of the page at `sequence`, None if it is not kept."""
-    return None if replica.candidates is None else replica.candidates.get(sequence)
+    return replica.entry(sequence)

@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 
+from dedup_service._native import HostText
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.replica import Outcome
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, PageRecord, PolicyRecord

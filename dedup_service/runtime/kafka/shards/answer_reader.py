@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from dedup_service._native import found_in_answer
 from dedup_service.core.errors import StateError
 from dedup_service.core.shards.answers import MessageAnswer
 from dedup_service.core.shards.candidates import AnswersDifferError, differing
@@ -268,13 +269,12 @@ def _first_difference(one: MessageAnswer, other: MessageAnswer) -> str:
     """Say for which page two answers differ first, and what each has for it."""
     ordinal = one.first
     for ours, theirs in zip(one.batches, other.batches, strict=False):
-        for page in range(len(ours.looked_at)):
-            found = [
-                [batch.names[place][1] for place in batch.places[batch.pages == page].tolist()]
-                + [batch.names[place][1] for pages, places in batch.hashes for place in places[pages == page].tolist()]
-                for batch in (ours, theirs)
-            ]
+        for found in zip(found_in_answer(ours), found_in_answer(theirs), strict=False):
             if found[0] != found[1]:
-                return f"of the page with ordinal {ordinal + page}, one has {found[0]}, the other {found[1]}; "
-        ordinal += len(ours.looked_at)
+                urls = [
+                    [answer.names.get(sequence, ("", str(sequence)))[1] for sequence in sequences]
+                    for answer, sequences in zip((one, other), found, strict=True)
+                ]
+                return f"of the page with ordinal {ordinal}, one has {urls[0]}, the other {urls[1]}; "
+            ordinal += 1
     return ""

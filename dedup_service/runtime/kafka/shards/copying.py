@@ -4,7 +4,7 @@
 
 Entries are never decided again. A slot of the cells does not look at others, and an entry has its path through them; so
 the tables of a shard are a function of its live rows. The rows of its slots are appended to a new store, in order of
-their sequences, and the tables are built from them as after a lost image. The rest of the state is that of the source,
+their sequences, and the tables are built from them as at each start. The rest of the state is that of the source,
 with the pages that wait for their outcome in slots of the new shard. It goes on from the message behind the snapshot.
 
 Several sources are merged only at the same message of the log: each of them has the entries of another moment
@@ -19,12 +19,11 @@ The last snapshot of a shard, to copy from: in a folder, or at an address of obj
     with open_source("state-2", scratch) as source:      # or "s3://bucket/shard-2"
         source.number, source.state, source.store, source.names
 
-The shard may be running. Its manifest is replaced atomically, and the files that it names are there until a later one;
-what was written of them is only appended to. A folder is read in place: its files are mapped at once, so that they stay
-readable when the shard deletes them. From an address, the files are downloaded into `scratch` first. If one was gone
-meanwhile, or another manifest belongs to it, the newer manifest is read and what has changed is downloaded again.
+The shard may be running. Its manifest is replaced atomically, and the files beside it only grow. A folder is read in
+place, and held: rows that a later snapshot has not stay meanwhile, but for those that are taken down. From an address,
+the files are downloaded into `scratch` first, and again if the manifest has changed meanwhile.
 
-Checksums are those of the store: each block is verified when it is read, and belongs to one place of one store. Names
+Checksums are those of the store: each row is verified when it is read, and belongs to one place of one store. Names
 are a cache, and the shard has its file locked. So the file is copied, and a name counts only if its URL has the hash
 that the entry has.
 """
@@ -40,11 +39,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service._native import Entry, PageStore, read_commit, read_manifest
 from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.errors import ConfigurationError, RecordError, StateError
 from dedup_service.core.log_records import Policy, offset_of
-from dedup_service.core.shards.shard import ShardNumber, ShardState, UndecidedMessage
+from dedup_service.core.shards.shard import ShardNumber, ShardState, UndecidedMessage, open_shard, shard_sizes
 from dedup_service.core.url import canonicalise, url_hash
 from dedup_service.runtime.addresses import RemoteFolder, is_address
 from dedup_service.runtime.embedded.database import WRITE_AHEAD, ForeignStateError, StateFullError, copy_database
@@ -60,11 +59,8 @@ from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLD
 from dedup_service.runtime.kafka.state.page_names import PageNameFile, PageNameStore
 from dedup_service.runtime.kafka.state.shard_state import number_in, replica_state, shard_state
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
-from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest, sync_directory
-from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.store_files import row_files
-from dedup_service.runtime.store.stored_entries import StoredEntries
-from dedup_service.runtime.store.whole_file import read_extra
+from dedup_service.runtime.store.page_files import ERASED, GROWING, MANIFEST, open_or_create, open_pages, sync_directory
+from dedup_service.runtime.store.stored_entries import StoredEntries, append_to, held_of, live_pieces, rows_of
 
 Report = Callable[[str, int, int], None]
 """Progress: (stage, done, total); total 0 if it is unknown."""
@@ -125,11 +121,10 @@ def open_source(source: str, scratch: Path, report: Report) -> Iterator[ShardSou
 
 def _opened(source: str, pages: Path) -> PageStore:
     """Return the store in a folder, read only."""
-    store = None
-    if (pages / MANIFEST).exists():
-        manifest = read_manifest(pages)
-        if manifest.extra or not (pages.parent / FolderKind.SERVICE.mark).exists():  # none before the first snapshot
-            store = PageStore.open_read_only(pages, manifest.label)
+    store, manifest = None, read_manifest(pages)
+    is_service = (pages.parent / FolderKind.SERVICE.mark).exists()
+    if manifest is not None and (not is_service or (manifest.number and manifest.sequence >= 0)):
+        store = open_pages(pages, held=True)
     if store is None:
         raise StateError(
             f"{source} has no snapshot of a shard: wait for its first one, or stop the shard, which takes one then"
@@ -139,7 +134,7 @@ def _opened(source: str, pages: Path) -> PageStore:
 
 def _decoded(source: str, store: PageStore) -> tuple[DecidingState, ShardNumber, ShardState]:
     try:
-        state = decode_deciding_state(store.extra())
+        state = decode_deciding_state(store.take_extra())
     except UnreadableDecidingStateError as error:
         raise ForeignStateError(f"{source} has no state of a shard that can be read: {error}") from error
     number = number_in(state.replica)
@@ -159,41 +154,42 @@ def _downloaded(address: str, scratch: Path, report: Report) -> PageStore:
     remote = RemoteFolder(address)
     pages = scratch / PAGES_FOLDER
     pages.mkdir()
-    there: dict[str, str] = {}
     for attempt in range(_ATTEMPTS):
         content = _manifest_of(remote)
         (pages / MANIFEST).write_bytes(content)
-        manifest = read_manifest(pages)
         try:
-            _download(remote, manifest, pages, there, report)
+            _download(remote, pages, report)
+            if _manifest_of(remote) != content:  # rows that a later snapshot has not may be zeros by now
+                continue
             store = _opened(address, pages)
         except (FileNotFoundError, StoreDamagedError) as error:
-            there.clear()
             if attempt + 1 < _ATTEMPTS and _manifest_of(remote) != content:  # the shard has taken a later snapshot
                 continue
             raise StoreDamagedError(
                 f"{address} has no complete snapshot: {error}; copy the folder of the shard there again, its "
-                f"{PAGES_FOLDER}/{MANIFEST} last, or stop the shard first"
+                f"{PAGES_FOLDER}/{MANIFEST} first, or stop the shard first"
             ) from error
         for name in (NAMES_FILE, NAMES_FILE + WRITE_AHEAD):
             with suppress(FileNotFoundError):
                 remote.get(name, scratch / name)
         return store
-    raise AssertionError("the last attempt raises")
+    raise StoreDamagedError(f"{address} changes all the time: stop the shard first")
 
 
-def _download(remote: RemoteFolder, manifest: Manifest, pages: Path, there: dict[str, str], report: Report) -> None:
-    """Download the files of rows that a manifest names. there: those that are, with their labels."""
-    wanted = row_files(manifest)
-    total = sum(file.size_bytes for file in wanted)
+def _download(remote: RemoteFolder, pages: Path, report: Report) -> None:
+    """Download the files beside the manifest."""
     done = 0
-    report("download", done, total)
-    for file in wanted:
-        if there.get(file.name) != file.label:
-            remote.get(f"{PAGES_FOLDER}/{file.name}", pages / file.name)
-            there[file.name] = file.label
-        done += file.size_bytes
-        report("download", done, total)
+
+    def more(size_bytes: int) -> None:
+        nonlocal done
+        done += size_bytes
+        report("download", done, 0)
+
+    (pages / ERASED).unlink(missing_ok=True)
+    for name in GROWING:
+        remote.get(f"{PAGES_FOLDER}/{name}", pages / name, more)
+    with suppress(FileNotFoundError):  # there is none without a take-down since the commit
+        remote.get(f"{PAGES_FOLDER}/{ERASED}", pages / ERASED)
 
 
 def _manifest_of(remote: RemoteFolder) -> bytes:
@@ -209,9 +205,6 @@ def _manifest_of(remote: RemoteFolder) -> bytes:
 _COPYING = "copying"
 _LEFT_BY_LOCKS = frozenset({"lock", "holder", "instance", "lost+found"})
 """What a folder may have that is empty otherwise: `LocalState.open` makes some, and a file system the last."""
-
-_PIECE_ROWS = 1 << 13
-"""Rows that are read at a time: some 4 MB of evidence."""
 
 Slots = npt.NDArray[np.bool_]
 """bool[V]: some of the slots of a log."""
@@ -301,10 +294,10 @@ def _copy(number: ShardNumber, work: Path, names: Sequence[str], report: Report)
         shutil.rmtree(own)
     report("tables", 0, 0)
     label, pages = manifest.label, work / PAGES_FOLDER
-    with closing(StoredEntries.open(pages, label, policy.rule, policy.layout, lambda _extra: ())) as stored:
+    with closing(StoredEntries.open(pages, label, policy.rule, policy.layout)) as stored:
+        sizes = shard_sizes(open_shard(policy, stored), state.undecided)
         _check(stored, number, entries, report)
-        waiting = {"undecided": sum(message.own.data.nbytes for message in state.undecided)}
-        stored.begin_commit(manifest.sequence, manifest.tail, extra, waiting).finish()
+        stored.begin_commit(manifest.sequence, manifest.tail, extra, sizes)()
     _check_state(pages, number, state.offset)
     return CopiedShard(str(number), entries, named, 0, label.log, state.offset, 0.0)
 
@@ -318,9 +311,9 @@ def _shares(number: ShardNumber, sources: Sequence[ShardSource], slots: int) -> 
             )
     number.check(slots)
     every = np.arange(slots)
-    missing, shares = number.owns(every), []
+    missing, shares = owned(number, every), []
     for source in sources:
-        share = missing & source.number.owns(every)
+        share = missing & owned(source.number, every)
         if not share.any():
             raise ConfigurationError(
                 f"{source.name} is shard {source.number}, which has no slots of {number} that no other source has: "
@@ -385,23 +378,22 @@ def _state_of(latest: ShardSource, sources: Sequence[ShardSource], shares: Seque
 
 def _own(
     messages: Sequence[UndecidedMessage], shares: Sequence[Slots]
-) -> tuple[PageColumns, list[tuple[str, str]], int]:
+) -> tuple[list[Entry], list[tuple[str, str]], int]:
     """Return the pages of a message that are in some slots of sources, with their names, and how many are done."""
-    rows, packed, keys = list[npt.NDArray[Any]](), list[bytes](), list[bytes]()
-    names, done = list[tuple[str, str]](), 0
+    pages, done = list[tuple[Entry, tuple[str, str]]](), 0
     for message, share in zip(messages, shares, strict=True):
-        mask = _in_slots(message.own.rows, share)
-        own = message.own.where(mask)
-        rows.append(own.rows)
-        packed += own.packed
-        keys += own.keys
-        names += [message.names[place] for place in np.flatnonzero(mask).tolist()]
-        done += int(mask[: message.done].sum())  # all sources have done the pages up to the same one
-    joined = np.concatenate(rows)
-    order = np.argsort(joined["ordinal"], kind="stable")
-    places = order.tolist()
-    columns = PageColumns.of_rows(joined[order], [packed[place] for place in places], [keys[place] for place in places])
-    return columns, [names[place] for place in places], done
+        for place, (entry, name) in enumerate(zip(message.own, message.names, strict=True)):
+            if share[entry.ordinal % len(share)]:
+                pages.append((entry, name))
+                done += place < message.done  # all sources have done the pages up to the same one
+    pages.sort(key=lambda page: page[0].ordinal)
+    return [entry for entry, _ in pages], [name for _, name in pages], done
+
+
+def owned(number: ShardNumber, ordinals: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which ordinals, or slots, are those of a shard: bool[n]."""
+    mask: npt.NDArray[np.bool_] = ordinals.astype(np.int64) % number.of == number.index - 1
+    return mask
 
 
 def _in_slots(rows: npt.NDArray[Any], slots: Slots) -> npt.NDArray[np.bool_]:
@@ -416,7 +408,7 @@ def _append_entries(
     """Append the entries of the sources to a new store, and their names to a new file; return how many."""
     progress = _Progress(report, sum(len(source.store) for source in sources))
     label = sources[0].store.manifest.label
-    with closing(PageNameStore(work / NAMES_FILE)) as names, closing(PageStore.open(work / PAGES_FOLDER, label)) as new:
+    with closing(PageNameStore(work / NAMES_FILE)) as names, closing(open_or_create(work / PAGES_FOLDER, label)) as new:
         names.begin(label.log, -1, _no_name)
         copied = _NamesCopied(names)
         entries, last = 0, -1
@@ -426,8 +418,9 @@ def _append_entries(
             if sequences[0] <= last or (np.diff(sequences) <= 0).any():
                 raise StoreDamagedError("the entries of the sources are not in the order of the log, or some are twice")
             last = int(sequences[-1])
-            entries += len(new.append(piece))
-        new.commit(-1, "")  # without a state, so that it is no snapshot
+            append_to(new, piece)
+            entries += len(piece)
+        new.begin_commit(-1, "", b"").finish(b"")  # without a state, so that it is no snapshot
     return entries, copied.count
 
 
@@ -475,18 +468,15 @@ def _no_name(sequence: int) -> NoReturn:
 def _chosen(source: ShardSource, slots: Slots, progress: _Progress, names: _NamesCopied) -> Iterator[EntryRows]:
     """Yield the live rows of a source in some slots, with their evidence and paths, and copy their names."""
     store = source.store
-    for numbers in store.live_numbers():
-        for start in range(0, len(numbers), _PIECE_ROWS):
-            some = numbers[start : start + _PIECE_ROWS]
-            rows = store.rows(some)
-            mask = _in_slots(rows, slots)
-            if mask.any():
-                piece = EntryRows(rows[mask], store.evidence(some[mask]).data.tobytes())
-                if not piece.settled.all():
-                    raise StoreDamagedError(f"{source.name} has an entry in its store that is not settled")
-                names.copy(source, piece.rows)
-                yield piece
-            progress.add(len(some))
+    for numbers in live_pieces(store):
+        rows = rows_of(store, numbers)
+        piece = held_of(store, numbers[_in_slots(rows, slots)])
+        if not piece.settled.all():
+            raise StoreDamagedError(f"{source.name} has an entry in its store that is not settled")
+        if len(piece):
+            names.copy(source, piece.rows)
+            yield piece
+        progress.add(len(numbers))
 
 
 def _merged(streams: Sequence[Iterator[EntryRows]]) -> Iterator[EntryRows]:
@@ -507,10 +497,10 @@ def _merged(streams: Sequence[Iterator[EntryRows]]) -> Iterator[EntryRows]:
 def _check(stored: StoredEntries, number: ShardNumber, entries: int, report: Report) -> None:
     """Check the new store, all of whose rows were verified as the tables were built of them; StoreDamagedError."""
     seen = 0
-    for numbers in stored.pages.live_numbers():
-        rows = stored.pages.rows(numbers)
+    for numbers in live_pieces(stored.pages):
+        rows = rows_of(stored.pages, numbers)
         settled = EntryRows(rows).settled
-        if not settled.all() or not number.owns(rows["ordinal"]).all():
+        if not settled.all() or not owned(number, rows["ordinal"]).all():
             raise StoreDamagedError(f"{stored.pages.folder} has entries of other slots than those of shard {number}")
         seen += len(rows)
         report("check", seen, entries)
@@ -520,6 +510,7 @@ def _check(stored: StoredEntries, number: ShardNumber, entries: int, report: Rep
 
 def _check_state(pages: Path, number: ShardNumber, offset: int) -> None:
     """Check that a start will find the snapshot of this shard at this place; StoreDamagedError."""
-    found = decode_deciding_state(read_extra(pages, read_manifest(pages).extra)).replica
+    commit = read_commit(pages)
+    found = decode_deciding_state(b"" if commit is None else commit[1]).replica
     if number_in(found) != number or offset_of(found.sequence) != offset:
         raise StoreDamagedError(f"{pages} has the state of shard {number_in(found)}, not of {number} at {offset}")

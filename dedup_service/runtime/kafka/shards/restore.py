@@ -5,8 +5,8 @@ and a resolver answers. They go on from the snapshot as if they had never stoppe
 
 The kept pages of a shard whose log goes on from bases: those rows of the bases that are in its slots, copied.
 
-A link would hold the rows of the other shards as well, and images of tables with all of them. So the rows are appended
-to a store of the shard's own, as `shard copy` does it, and its tables are built from them.
+A link would hold the rows of the other shards as well. So the rows are appended to a store of the shard's own, as
+`shard copy` does it, and its tables are built from them.
 
 A base was closed between two pages: entries that were removed just before are still in its cells. The shard has them
 too, and removes them where the cells do (`core.shards.shard`).
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from dedup_service._native import PageStore, StoreLabel
 from dedup_service.core.decision.bases import BasedState
 from dedup_service.core.decision.decider import DeciderState, MutablePageNames
 from dedup_service.core.decision.entries import Entry
@@ -32,6 +33,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader
 from dedup_service.runtime.kafka.messages.shard_messages import decode_answer_part
+from dedup_service.runtime.kafka.shards.copying import owned
 from dedup_service.runtime.kafka.shards.shard_step import RestoredShard
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
 from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
@@ -41,11 +43,8 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, page_name_reader, usable_snapshot
 from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.store.manifest import StoreLabel
-from dedup_service.runtime.store.page_store import PageStore
-
-_PIECE_ROWS = 1 << 13
-"""Rows that are copied at a time: some 4 MB of evidence."""
+from dedup_service.runtime.store.page_files import open_or_create
+from dedup_service.runtime.store.stored_entries import append_to, held_of, live_pieces
 
 
 class ShardBases:
@@ -66,12 +65,12 @@ class ShardBases:
 
         `begun` comes first.
         """
-        with closing(PageStore.open(pages, label)) as own:
+        with closing(open_or_create(pages, label)) as own:
             with self._bases.pages(label, policy) as store:
                 for piece in _pieces(store, self._number, self._removed):
-                    own.append(piece)
+                    append_to(own, piece)
                     self._bases.report("copying pages of bases", own.next_row, 0)
-            own.commit(-1, "")  # without a state, so that it is no snapshot
+            own.begin_commit(-1, "", b"").finish(b"")  # without a state, so that it is no snapshot
 
     def adopt(self, pages: Path) -> None:
         """Do nothing: the rows are the shard's own."""
@@ -80,18 +79,15 @@ class ShardBases:
 def _pieces(store: PageStore | None, number: ShardNumber, removed: Sequence[Entry]) -> Iterator[EntryRows]:
     """Yield the rows of a shard with evidence and paths, in order of their sequences. removed: entries among them."""
     entries = EntryRows.from_entries(sorted(removed, key=lambda entry: entry.sequence))
-    gone = deque(entries.where(number.owns(entries.rows["ordinal"])).entries())
-    for numbers in () if store is None else store.live_numbers():
-        for start in range(0, len(numbers), _PIECE_ROWS):
-            some = numbers[start : start + _PIECE_ROWS]
-            piece = store.entries(some) if store is not None else EntryRows.none()
-            piece = piece.where(number.owns(piece.rows["ordinal"]))
-            if not len(piece):
-                continue
-            earlier: list[Entry] = []
-            while gone and gone[0].sequence < piece.rows["sequence"][-1]:
-                earlier.append(gone.popleft())
-            yield EntryRows.in_order([piece, EntryRows.from_entries(earlier)]) if earlier else piece
+    gone = deque(entries.where(owned(number, entries.rows["ordinal"])).entries())
+    for piece in () if store is None else (held_of(store, numbers) for numbers in live_pieces(store)):
+        own = piece.where(owned(number, piece.rows["ordinal"]))
+        if not len(own):
+            continue
+        earlier: list[Entry] = []
+        while gone and gone[0].sequence < own.rows["sequence"][-1]:
+            earlier.append(gone.popleft())
+        yield EntryRows.in_order([own, EntryRows.from_entries(earlier)]) if earlier else own
     if gone:
         yield EntryRows.from_entries([*gone])
 

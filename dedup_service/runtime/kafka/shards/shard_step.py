@@ -149,7 +149,7 @@ class ShardStep:
             while self._messages and answered < _ANSWERS_AT_ONCE:
                 message = self._messages[0]
                 if not self._begun:
-                    if self._shard.entries is not None and self._local.pages.due:
+                    if self._shard.policy is not None and self._local.pages.due:
                         break  # no snapshot is taken of a message that was begun, and this may wait for long
                     parts = log_parts([message])
                     self._records = records_in(parts)
@@ -232,7 +232,7 @@ class ShardStep:
 
     def _report(self) -> None:
         pages, self._pages = self._pages, 0
-        entries = self._shard.entries
+        sizes = self._shard.sizes()
         if pages:
             self._observer.batch(
                 BatchEvent(
@@ -243,9 +243,7 @@ class ShardStep:
                     entries=len(self._shard),
                 )
             )
-        if entries is not None:
-            sizes = entries.sizes()
-            memory = {**self._local.pages.memory(), **self._replica.memory()}
+        if sizes is not None:
             self._observer.index(
-                IndexEvent(entries=len(self._shard), channels=sizes.channels, cells=sizes.cells, memory=memory)
+                IndexEvent(entries=len(self._shard), channels=sizes.channels, cells=sizes.cells, memory=sizes.memory)
             )

@@ -24,7 +24,7 @@ the next `step` raises, and the service ends.
 import logging
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,15 +33,12 @@ from typing import Protocol
 
 import xxhash
 
-from dedup_service.core.decision.candidates import RemovedEntry
-from dedup_service.core.decision.decider import DeciderState
+from dedup_service._native import StoreLabel, read_commit
+from dedup_service.core.decision.decider import CandidateSizes
 from dedup_service.core.decision.entry_store import EntryStore
-from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import Policy
-from dedup_service.core.shards.candidates import shards_in
-from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
@@ -50,7 +47,6 @@ from dedup_service.runtime.kafka.state.deciding_state import (
     encode_deciding_state,
 )
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
-from dedup_service.runtime.store.commit import PendingCommit
 from dedup_service.runtime.store.errors import (
     ForeignStoreError,
     StoreDamagedError,
@@ -58,9 +54,8 @@ from dedup_service.runtime.store.errors import (
     StoreNumbersUsedError,
     translated_os_errors,
 )
-from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, StoreSizes, read_manifest
-from dedup_service.runtime.store.stored_entries import Report, StoredEntries
-from dedup_service.runtime.store.whole_file import read_extra
+from dedup_service.runtime.store.page_files import MANIFEST, StoreSizes, has_other_files
+from dedup_service.runtime.store.stored_entries import Finish, Report, StoredEntries
 
 _LOG = logging.getLogger(__name__)
 
@@ -95,8 +90,8 @@ class Snapshotted(Protocol):
         """Return the state beside the settled entries."""
         ...
 
-    def memory(self) -> dict[str, int]:
-        """Return the bytes of memory by structure, of what is not in store and tables."""
+    def sizes(self) -> CandidateSizes | None:
+        """Return the sizes of tables and entries, None before there are any."""
         ...
 
 
@@ -158,20 +153,21 @@ class DecidingStore:
             self.ignore("a file of it is damaged")
         elif (self.folder / MANIFEST).exists():
             return self._read()
-        elif self.folder.is_dir() and any(path.suffix != ".tmp" for path in self.folder.iterdir()):
+        elif has_other_files(self.folder):
             self.ignore(f"it has no {MANIFEST}")
         return None
 
     def _read(self) -> StoredSnapshot | None:
         try:
-            manifest = read_manifest(self.folder)
-            if not manifest.extra or manifest.sequence < 0:  # a kill before the first snapshot
+            found = read_commit(self.folder)
+            if found is None or not found[1] or found[0].sequence < 0:  # a kill before the first snapshot
                 return None
-            state = decode_deciding_state(read_extra(self.folder, manifest.extra))
+            manifest, extra = found
+            state = decode_deciding_state(extra)
         except (StoreDamagedError, ForeignStoreError, UnreadableDecidingStateError) as error:
             self.ignore(str(error))
             return None
-        return StoredSnapshot(manifest.label.log, manifest.sequence, manifest.tail, state, manifest.sizes)
+        return StoredSnapshot(manifest.label.log, manifest.sequence, manifest.tail, state, StoreSizes.of(manifest))
 
     def ignore(self, reason: str) -> None:
         """Warn that the folder is not used, and why."""
@@ -191,7 +187,7 @@ class DecidingStore:
         self._stored, self._bases = stored, bases
         self._taken_at, self._applied = -1 if stored is None else stored.sequence, 0
 
-    def entries(self, log: str, policy: Policy) -> tuple[EntryStore, EntryTables]:
+    def entries(self, log: str, policy: Policy) -> EntryStore:
         """Open the entries of a log with a policy, for its replica.
 
         Without a snapshot to go on from they are those of the log's bases, or none. Raises StoreDamagedError if a file
@@ -210,12 +206,11 @@ class DecidingStore:
             label,
             policy.rule,
             policy.layout,
-            _removed_in_base if stored is None else lambda _extra: _removed_in(stored.state.replica.decider),
             report=self.report,
         )
         self._stored = None
         return_freed_memory()
-        return self._entries, self._entries.tables
+        return self._entries
 
     def step(self) -> None:
         """Do a little of what has to be done from time to time; call it after each batch of records.
@@ -226,10 +221,6 @@ class DecidingStore:
             raise self._failure
         if self._entries is not None and not self.is_writing():  # what waits for the disk is for that thread
             self._entries.step()
-
-    def memory(self) -> dict[str, int]:
-        """Return the bytes of memory of the entries, by structure; takes about 1 ms."""
-        return {} if self._entries is None else self._entries.sizes().memory
 
     def note_applied(self, records: int) -> None:
         """Count records of the log that were applied."""
@@ -246,17 +237,18 @@ class DecidingStore:
         A disk that does not take it is a warning; the next `step` raises. tail: `tail_of` the record at the replica's
         sequence.
         """
-        if self._entries is None or self._failure is not None or replica.sequence == self._taken_at:
+        sizes = replica.sizes()
+        if self._entries is None or self._failure is not None or replica.sequence == self._taken_at or sizes is None:
             return
         self.wait()
         self._taken_at, self._applied = replica.sequence, 0
         try:
             encoded = partial(encode_deciding_state, replica.state(), outcomes.copy())
-            pending = self._entries.begin_commit(replica.sequence, tail, encoded, replica.memory())
+            finish = self._entries.begin_commit(replica.sequence, tail, encoded, sizes)
         except StoreFullError as error:
             self._fail(error)
             return
-        self._writing = threading.Thread(target=self._finish, args=(pending,), name="snapshot", daemon=True)
+        self._writing = threading.Thread(target=self._finish, args=(finish,), name="snapshot", daemon=True)
         self._writing.start()
 
     def compact(self, report: Report) -> None:
@@ -272,8 +264,8 @@ class DecidingStore:
         self.entries(stored.log, policy)
         entries = self._entries
         assert entries is not None
-        extra, memory = entries.extra(), {"host_text": len(stored.state.replica.decider.host_text)}
-        entries.compact(lambda: entries.begin_commit(stored.sequence, stored.tail, extra, memory).finish(), report)
+        extra, sizes = entries.take_extra(), stored.sizes or StoreSizes({}, len(entries), 0, 0)
+        entries.compact(lambda: entries.begin_commit(stored.sequence, stored.tail, extra, sizes), report)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the snapshot under way, if any, for `timeout_s` at most; return whether none is left."""
@@ -308,9 +300,9 @@ class DecidingStore:
         """Whether a snapshot is under way, which takes memory for a while."""
         return self._writing is not None and self._writing.is_alive()
 
-    def _finish(self, pending: PendingCommit) -> None:
+    def _finish(self, finish: Finish) -> None:
         try:
-            pending.finish()
+            finish()
             return_freed_memory()
         except StoreFullError as error:
             self._fail(error)
@@ -337,13 +329,3 @@ class DecidingStore:
         with translated_os_errors(self.folder):
             if self.folder.exists():
                 shutil.rmtree(self.folder)
-
-
-def _removed_in(state: DeciderState) -> Sequence[RemovedEntry]:
-    """Return the removed entries that the cells still need; those of a resolver are in the cells of its shards."""
-    return state.removed if shards_in(state) is None else ()
-
-
-def _removed_in_base(extra: bytes) -> Sequence[RemovedEntry]:
-    """Return the removed entries that the cells still need, before the first record of a log."""
-    return state_in(extra).removed if extra else ()

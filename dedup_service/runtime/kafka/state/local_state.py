@@ -21,7 +21,7 @@ from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_fo
 from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore, Snapshotted
 from dedup_service.runtime.kafka.state.page_names import PageNameStore
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
-from dedup_service.runtime.store.manifest import sync_directory
+from dedup_service.runtime.store.page_files import sync_directory
 from dedup_service.runtime.store.stored_entries import Report
 
 _LOG = logging.getLogger(__name__)

@@ -5,8 +5,8 @@
     bases.make(pages, label, policy)          # once, for a folder of kept pages that is begun
 
 The log of a service goes on where its bases ended, as the journal of a state does (`embedded.bases`): new kept pages
-begin as links to those of the first base, those of further bases are entered behind them, and the decider begins with
-the state of its last commit. Names of pages of a base are read from its journal.
+go on from those of the first base, those of further bases are entered behind them, and the decider begins with the
+state of its last commit. Names of pages of a base are read from its journal.
 
 A process that has not the bases of the log as they were when it was begun must not decide: `BaseUnusableError` says
 which one is missing or another one. A base that has only retracted pages since is the same one. These are absent for
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from dedup_service._native import Manifest, PageStore, StoreLabel
 from dedup_service.core.decision.bases import BasedState, base_of
 from dedup_service.core.decision.decider import DeciderState, MutablePageNames
 from dedup_service.core.errors import ConfigurationError, StateError
@@ -28,18 +29,21 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.addresses import AddressUnreachableError, is_address
-from dedup_service.runtime.embedded.bases import Base, begin_pages, download_base, open_base, remote_manifest
+from dedup_service.runtime.embedded.bases import (
+    Base,
+    begin_pages,
+    download_base,
+    open_base,
+    remote_manifest,
+    state_now,
+)
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.further_bases import enter_further
 from dedup_service.runtime.embedded.journal_reader import keep_of
-from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.store.errors import translated_os_errors
-from dedup_service.runtime.store.linked_store import follow_sources, link_again, manifest_digest
-from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
-from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.page_files import MANIFEST, StoreSizes, lead_to, open_pages
 from dedup_service.runtime.store.stored_entries import Report
-from dedup_service.runtime.store.whole_file import read_extra
 
 BASE_OPTION = "--base"
 
@@ -137,7 +141,7 @@ class MountedBases:
         if not work.exists():
             yield None
             return
-        store = PageStore.open_read_only(work, label)
+        store = open_pages(work, label, held=True)
         assert store is not None
         with closing(store):
             yield store
@@ -145,8 +149,7 @@ class MountedBases:
 
     def adopt(self, pages: Path) -> None:
         """Let kept pages that were begun with these bases lead to where they are now."""
-        link_again(pages, self._bases[0].pages)
-        follow_sources(pages)
+        lead_to(pages, self._bases[0].pages)
 
     def retracted(self) -> set[int]:
         """Return the pages that bases have retracted by now; costs little if nothing was written there."""
@@ -156,8 +159,9 @@ class MountedBases:
     def admit(self, memory: ProcessMemoryLimit) -> None:
         """Raise MemoryLimitError if the tables of a base do not fit; what is not known is not judged here."""
         for base in self._bases:
-            if base.manifest is not None and base.manifest.sizes is not None:
-                memory.admit(base.manifest.sizes.memory, base.manifest.sizes.live)
+            sizes = None if base.manifest is None else StoreSizes.of(base.manifest)
+            if sizes is not None:
+                memory.admit(sizes.memory, sizes.live)
 
     def folder_of(self, sequence: int) -> tuple[Path, int] | None:
         """Return the folder of the base that has a page, and its sequence there; None for a page of the log itself."""
@@ -199,7 +203,7 @@ class MountedBases:
         begin_pages(self._bases[0], work, label, -1, "")
         enter_further(self._bases, work, label, -1, "", policy.rule, policy.layout, self.report)
         with store_errors():
-            return state_in(read_extra(work, read_manifest(work).extra))
+            return state_now(work)
 
 
 class _Names:
@@ -297,9 +301,7 @@ def _as_it_was(expected: LogBase, base: Base, place: str, download: Path, scratc
     same = base.as_at(expected.records, expected.commit) if identity == expected.log else None
     if same is not None:
         return same
-    if base.folder == download.resolve() and (
-        remote_manifest(place, scratch) is None or manifest_digest(scratch) != base.written
-    ):
+    if base.folder == download.resolve() and (remote_manifest(place, scratch) != base.manifest):
         _delete(download)
     if identity != expected.log:
         raise BaseUnusableError(

@@ -211,7 +211,8 @@ class _Run:
             self._memory.step(records, len(self._replica), policy.keep, self._held_bytes)
 
     def _held_bytes(self) -> int:
-        return sum(self._local.pages.memory().values())
+        sizes = self._replica.sizes()
+        return 0 if sizes is None else sum(sizes.memory.values())
 
 
 def _identity(log: LogSource) -> str | None:

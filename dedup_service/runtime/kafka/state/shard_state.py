@@ -3,14 +3,10 @@
 Pages that wait for their outcome are in it, with their evidence: some thousands, divided among the shards.
 """
 
-from collections.abc import Sequence
-
 import msgspec
-import numpy as np
 
-from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entry_rows import ROW
-from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service import _native
+from dedup_service.core.decision.decider import CandidateSizes, DeciderState
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import offset_of, sequence_at
@@ -20,15 +16,13 @@ from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome, 
 
 
 class _Undecided(msgspec.Struct, array_like=True):
-    """See `UndecidedMessage`. rows: ROW[n]. outcome: as in `outcomes`, nil if it is not known."""
+    """See `UndecidedMessage`. own: of the native code. outcome: as in `outcomes`, nil if it is not known."""
 
     offset: int
     first: int
     count: int
     done: int
-    rows: bytes
-    packed: list[bytes]
-    keys: list[bytes]
+    own: bytes
     names: list[tuple[str, str]]
     outcome: bytes | None
 
@@ -63,9 +57,9 @@ class ShardReplica:
         first = self._shard.first_sequence
         return -1 if first is None else first - 1
 
-    def memory(self) -> dict[str, int]:
-        """Return the bytes of memory of what is in no table: pages that wait for their outcome."""
-        return {"undecided": self._shard.undecided_bytes}
+    def sizes(self) -> CandidateSizes | None:
+        """Return the sizes of tables and waiting pages, None before there are any."""
+        return self._shard.sizes()
 
     def state(self) -> ReplicaState:
         """Return the state for a snapshot."""
@@ -121,29 +115,15 @@ def shard_state(state: ReplicaState) -> ShardState:
 
 def _encoded(message: UndecidedMessage) -> _Undecided:
     outcome = None if message.outcome is None else encode_outcome(message.outcome, "")
-    own = message.own
-    return _Undecided(
-        message.offset,
-        message.first,
-        message.count,
-        message.done,
-        own.rows.tobytes(),
-        list(own.packed),
-        list(own.keys),
-        [(page_id, url) for page_id, url in message.names],
-        outcome,
-    )
+    own = _native.packed_entries(list(message.own))
+    return _Undecided(message.offset, message.first, message.count, message.done, own, list(message.names), outcome)
 
 
 def _decoded(fields: _Undecided) -> UndecidedMessage:
     outcome: MessageOutcome | None = None
     if fields.outcome is not None:
         _, outcome = decode_outcome(fields.outcome)
-    own = _columns(fields.rows, fields.packed, fields.keys)
+    own = _native.unpacked_entries(fields.own)
     return UndecidedMessage(
         fields.offset, fields.first, fields.count, own, fields.names, outcome=outcome, done=fields.done
     )
-
-
-def _columns(rows: bytes, packed: Sequence[bytes], keys: Sequence[bytes]) -> PageColumns:
-    return PageColumns.of_rows(np.frombuffer(bytearray(rows), ROW), packed, keys)

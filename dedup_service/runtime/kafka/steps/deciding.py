@@ -296,7 +296,8 @@ class DecideStep:
             self._observer.problem(ProblemEvent("decide", "memory_limit", self._memory.bounded(lower)))
 
     def _held_bytes(self) -> int:
-        return sum(self._local.pages.memory().values())
+        sizes = self._replica.sizes()
+        return 0 if sizes is None else sum(sizes.memory.values())
 
     def _wait(self) -> None:
         """Wait for the transaction in flight, for the log if pages wait for their outcomes, or for pages."""
@@ -673,9 +674,8 @@ class DecideStep:
     def _report_index(self) -> None:
         sizes = self._replica.sizes()
         if sizes is not None:
-            memory = {**self._local.pages.memory(), **self._replica.memory()}
             self._observer.index(
-                IndexEvent(entries=len(self._replica), channels=sizes.channels, cells=sizes.cells, memory=memory)
+                IndexEvent(entries=len(self._replica), channels=sizes.channels, cells=sizes.cells, memory=sizes.memory)
             )
 
     def _report_batch(self, ready: list[Ready]) -> None:

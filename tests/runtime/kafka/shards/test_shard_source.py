@@ -4,15 +4,21 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dedup_service.core.decision.entry_rows import ROW
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.runtime.addresses import RemoteFolder
+from dedup_service.runtime.kafka.shards import copying
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.page_files import open_pages
 from tests.runtime.kafka.shards.folders import opened
 from tests.runtime.kafka.shards.test_copying import copy, log, snapshots
 from tests.s3_server import put
@@ -25,9 +31,11 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(folder: Path) -> bytes:
-    """The rows of a folder of one segment."""
-    (path,) = (folder / "pages").glob("*.rows")
-    return path.read_bytes()
+    """The rows of a folder, without what they are checked with."""
+    store = open_pages(folder / "pages")
+    assert store is not None
+    with closing(store):
+        return store.rows(np.frombuffer(store.live_rows(0, 1 << 20), np.uint32))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -38,7 +46,6 @@ def test_an_address_gives_the_same_copy_as_its_folder(compacted: bool, half: Pat
     if compacted:
         with LocalState.open(source) as local:
             local.compact(lambda *_: None)
-        assert list((source / "pages").glob("*.members"))
     copied = copy("3/4", tmp_path / "new", f"file://{source}/")
     direct = copy("3/4", tmp_path / "direct", half)
     assert (copied.entries, copied.names, copied.offset) == (direct.entries, direct.names, direct.offset)
@@ -52,7 +59,7 @@ def test_an_address_gives_the_same_copy_as_its_folder(compacted: bool, half: Pat
 def test_a_snapshot_that_the_shard_replaces_meanwhile_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that is gone is no damage if there is a newer manifest; what has not changed is not downloaded again."""
+    """What does not fit is no damage if there is a newer manifest."""
     messages, _, outcomes = log(2)
     gotten: list[str] = []
     with opened("1/2", tmp_path / "from", messages) as shard:
@@ -60,29 +67,59 @@ def test_a_snapshot_that_the_shard_replaces_meanwhile_is_read_again(
         shard.snapshot()
         get = RemoteFolder.get
 
-        def get_slowly(remote: Any, name: str, path: Path) -> None:
-            if name.startswith("pages/live-") and not any(name.startswith("pages/live-") for name in gotten):
+        def get_slowly(remote: Any, name: str, path: Path, more: Callable[[int], None] | None = None) -> None:
+            if name == "pages/rows" and name not in gotten:
                 shard.answer_to(44, outcomes)
                 shard.snapshot()
             gotten.append(name)
-            get(remote, name, path)
+            get(remote, name, path) if more is None else get(remote, name, path, more)
+            if name == "pages/rows" and gotten.count(name) == 1:  # as if a disk had lost it
+                path.write_bytes(b"")
 
         monkeypatch.setattr(RemoteFolder, "get", get_slowly)
         copied = copy("1/4", tmp_path / "new", f"file://{tmp_path}/from")
         assert copied.offset == shard.shard.offset == messages[43].offset
-    assert len([name for name in gotten if name.startswith("pages/live-")]) == 2
+    assert gotten.count("pages/rows") == 2
     with opened("1/4", tmp_path / "new", messages) as one:
         one.answer_to(len(messages), outcomes)
 
 
+def test_a_copy_has_what_the_shard_removes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is of one snapshot, but for a page that is taken down."""
+    messages, _, outcomes = log(1)
+    with opened("1/2", tmp_path / "from", messages) as shard:
+        shard.answer_to(30, outcomes)
+        shard.snapshot()
+        direct = copy("1/4", tmp_path / "direct", tmp_path / "from")
+        append = copying._append_entries
+
+        def append_slowly(*values: Any) -> tuple[int, int]:
+            shard.answer_to(len(messages), outcomes)
+            shard.snapshot()
+            entries, store = shard.local.pages._entries, open_pages(tmp_path / "from" / "pages")
+            assert entries is not None
+            assert store is not None
+            with closing(store):
+                gone = [page for page in direct_rows["sequence"].tolist() if store.find(page) is None]
+            assert len(gone) > 3
+            entries.erase(gone[0])
+            taken_down.append(gone[0])
+            return append(*values)
+
+        direct_rows, taken_down = np.frombuffer(rows_of(tmp_path / "direct"), ROW), list[int]()
+        monkeypatch.setattr(copying, "_append_entries", append_slowly)
+        copied = copy("1/4", tmp_path / "new", tmp_path / "from")
+    assert (copied.entries, copied.offset) == (direct.entries - 1, direct.offset)
+    assert rows_of(tmp_path / "new") == direct_rows[direct_rows["sequence"] != taken_down[0]].tobytes()
+
+
 def test_an_incomplete_copy_says_how_to_copy(half: Path, tmp_path: Path) -> None:
-    """The manifest has to come last, or the shard to be stopped."""
+    """The manifest has to come first, or the shard to be stopped."""
     shutil.copytree(half, tmp_path / "torn")
-    (path,) = (tmp_path / "torn" / "pages").glob("live-*")
-    path.unlink()
-    with pytest.raises(StoreDamagedError, match=r"its pages/manifest.json last, or stop the shard first"):
+    (tmp_path / "torn" / "pages" / "places").unlink()
+    with pytest.raises(StoreDamagedError, match=r"its pages/manifest first, or stop the shard first"):
         copy("1/4", tmp_path / "new", f"file://{tmp_path}/torn")
-    with pytest.raises(StateError, match=r"has no pages/manifest.json"):
+    with pytest.raises(StateError, match=r"has no pages/manifest"):
         copy("1/4", tmp_path / "new", f"file://{tmp_path}/nothing")
 
 
@@ -127,5 +164,5 @@ def test_a_shard_is_copied_from_object_storage(half: Path, tmp_path: Path, s3: s
         [*command, str(tmp_path / "none"), "s3://nothing/two"], capture_output=True, text=True, check=False
     )
     assert missing.returncode == 1
-    assert "s3://nothing/two has no pages/manifest.json" in missing.stderr
+    assert "s3://nothing/two has no pages/manifest" in missing.stderr
     assert "Traceback" not in missing.stderr

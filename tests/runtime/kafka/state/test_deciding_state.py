@@ -4,11 +4,10 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entries import Entry, RemovedEntry
 from dedup_service.core.decision.expiry import ExpiryState
-from dedup_service.core.decision.guard_tracker import GuardState
+from dedup_service.core.decision.guard_state import GuardState
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.log_records import CorrectionRecord, LogBase, Policy

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.decider import Decider, DeciderState
+from dedup_service.core.decision.entries import Entry, RemovedEntry
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import StateError
@@ -19,7 +20,8 @@ from dedup_service.runtime.kafka.state.deciding_store import DecidingStore, Stor
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.store.errors import StoreDamagedError
-from dedup_service.runtime.store.manifest import MANIFEST, read_manifest
+from dedup_service.runtime.store.page_files import MANIFEST, committed
+from tests.page_names import NamesInMemory
 
 from .list_log import ListLog, first, page
 from .test_restore import fresh, run
@@ -34,15 +36,20 @@ def restored(local: LocalState, records: Sequence[LogRecord]) -> RestoredReplica
     return found
 
 
-def damage_evidence(folder: Path, pages: DecidingStore) -> None:
-    """Alter the first byte of the evidence, as if opening had not read it: each block is verified once."""
-    assert pages._entries is not None
-    for segment in pages._entries.pages._segments.values():
-        segment.files["evidence"].verified[:] = 0
-    (path,) = (folder / PAGES_FOLDER).glob("*.evidence")
+def sequence_in(folder: Path) -> int:
+    """Return the sequence of the snapshot in a folder."""
+    manifest = committed(folder)
+    assert manifest is not None
+    return manifest.sequence
+
+
+def damage_evidence(folder: Path) -> None:
+    """Alter the first evidence."""
+    path = folder / PAGES_FOLDER / "evidence"
     with path.open("r+b") as file:
+        file.seek(8)
         content = file.read(1)
-        file.seek(0)
+        file.seek(8)
         file.write(bytes([content[0] ^ 1]))
 
 
@@ -54,12 +61,15 @@ def apply(replica: Replica, record: LogRecord) -> None:
 def test_a_resolver_goes_on_from_a_snapshot_with_removed_entries(tmp_path: Path) -> None:
     """They are in the cells of shards, which have their paths; its own folder has no row and no cell."""
     policy = first().policy
-    candidates = ShardCandidates(policy, DeciderState(), 2)
-    candidates._gone[sequence_at(7)] = 9, 3
-    decider = DeciderState(removed=tuple(candidates.removed()), candidates=candidates.state())
+    removed = RemovedEntry(9, Entry(sequence_at(7), None, None, None, 0, indexed=False, ordinal=3, settled=True, row=0))
+    begun = DeciderState(ordinal=12, removed=(removed,))
+    elsewhere = ShardCandidates(policy, begun, 2)
+    resolver = Decider(policy.rule, policy.space_id, NamesInMemory(), state=begun, elsewhere=elsewhere)
+    decider = resolver.state()
+    assert decider.removed == (removed,)
     pages = DecidingStore(tmp_path / PAGES_FOLDER)
     pages.begin(StoredSnapshot("a-log", sequence_at(8), "", DecidingState(replica=ReplicaState(decider=decider))))
-    assert list(pages.entries("a-log", policy)[0].live_pieces()) == []
+    assert len(pages.entries("a-log", policy).pages) == 0
     pages.close()
 
 
@@ -71,14 +81,14 @@ def test_damage_found_while_deciding_builds_the_folder_again(
     log = [*PAGES, page(40, "copy", 0)]
     with LocalState.open(tmp_path) as local:
         state = restored(local, PAGES)
-        damage_evidence(tmp_path, local.pages)
-        with pytest.raises(StoreDamagedError, match=r"\.evidence.*built again from the log"), local.pages.in_use():
+        damage_evidence(tmp_path)
+        with pytest.raises(StoreDamagedError, match=r"/evidence.*built again from the log"), local.pages.in_use():
             apply(state.replica, log[-1])
     assert not (tmp_path / PAGES_FOLDER / MANIFEST).exists()
     with caplog.at_level(logging.WARNING):
         assert run(tmp_path, ListLog(log), keep=True) == fresh(tmp_path_factory, log)
     assert "a file of it is damaged" in caplog.text
-    assert read_manifest(tmp_path / PAGES_FOLDER).sequence == sequence_at(2 * len(PAGES))
+    assert sequence_in(tmp_path / PAGES_FOLDER) == sequence_at(2 * len(PAGES))
 
 
 def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> None:
@@ -86,10 +96,10 @@ def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> Non
     run(tmp_path, ListLog(PAGES), keep=True)
     with LocalState.open(tmp_path) as local:
         held = restored(local, PAGES).replica.held()
-        damage_evidence(tmp_path, local.pages)
-        with pytest.raises(StoreDamagedError, match=r"\.evidence"):
+        damage_evidence(tmp_path)
+        with pytest.raises(StoreDamagedError, match="/evidence"):
             list(held)
-        with pytest.raises(StoreDamagedError, match=r"\.evidence"):
+        with pytest.raises(StoreDamagedError, match="/evidence"):
             local.pages.step()
 
 

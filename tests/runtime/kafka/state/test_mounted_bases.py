@@ -39,7 +39,7 @@ from dedup_service.runtime.kafka.state.mounted_bases import (
     require_bases,
 )
 from dedup_service.runtime.kafka.state.restore import restore
-from dedup_service.runtime.store.manifest import MANIFEST
+from dedup_service.runtime.store.page_files import MANIFEST
 from tests.runtime.embedded.prepared import SPACE_ID
 from tests.runtime.embedded.test_bases import (
     CROWDED,
@@ -299,7 +299,7 @@ def test_files_of_a_base_that_are_missing_or_altered_end_the_process(tmp_path: P
     records = stream(9, 200)
     given = {"corpus": str(made(tmp_path / "corpus", records[:150]))}
     log = log_of(first_with(given, tmp_path), records[150:])
-    rows = tmp_path / "corpus" / "pages" / "00000-0.rows"
+    rows = tmp_path / "corpus" / "pages" / "rows"
     content = rows.read_bytes()
     rows.unlink()
     with pytest.raises(StateError, match=rows.name):

@@ -32,7 +32,7 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, P
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.memory_limit import MemoryLimitError, ProcessMemoryLimit
 from dedup_service.runtime.store.errors import StoreFullError
-from dedup_service.runtime.store.manifest import read_manifest
+from dedup_service.runtime.store.page_files import committed
 from tests.page_names import NamesInMemory
 
 from .list_log import ListLog, first, page
@@ -140,6 +140,13 @@ def pages_folder(folder: Path) -> Path:
     return folder / PAGES_FOLDER
 
 
+def sequence_of(folder: Path) -> int:
+    """Return the sequence of the snapshot in a folder."""
+    manifest = committed(folder)
+    assert manifest is not None
+    return manifest.sequence
+
+
 DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
     "truncated": lambda content: content[:-1],
     "flipped": lambda content: (
@@ -190,7 +197,7 @@ def test_a_log_shorter_than_the_snapshot_is_refused(tmp_path: Path, monkeypatch:
     run(tmp_path, ListLog(SOME), keep=True)
     with pytest.raises(StateError, match=r"snapshot at 40, the log ends at 20"):
         run(tmp_path, ListLog(SOME[:10]))
-    assert read_manifest(pages_folder(tmp_path)).sequence == sequence_at(40)
+    assert sequence_of(pages_folder(tmp_path)) == sequence_at(40)
 
 
 def test_a_log_that_differs_from_the_snapshot_is_read_from_the_start(
@@ -228,7 +235,7 @@ def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(restore_module, "MESSAGES_AT_ONCE", 5)
     with LocalState.open(tmp_path, snapshot_every=10) as local:
         restore(local, ListLog(SOME), {})
-    assert sequence_at(10) <= read_manifest(pages_folder(tmp_path)).sequence <= sequence_at(40)
+    assert sequence_at(10) <= sequence_of(pages_folder(tmp_path)) <= sequence_at(40)
 
 
 def test_a_snapshot_that_cannot_be_written_ends_the_use_of_the_folder(
@@ -243,11 +250,11 @@ def test_a_snapshot_that_cannot_be_written_ends_the_use_of_the_folder(
         with caplog.at_level(logging.WARNING):
             local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
             local.pages.wait()
-        with pytest.raises(StoreFullError, match=r"manifest\.json"):
+        with pytest.raises(StoreFullError, match="manifest"):
             local.pages.step()
     assert "no snapshot in" in caplog.text
     (pages_folder(tmp_path) / "manifest.tmp").rmdir()
-    assert read_manifest(pages_folder(tmp_path)).sequence == sequence_at(16)
+    assert sequence_of(pages_folder(tmp_path)) == sequence_at(16)
     assert run(tmp_path, ListLog(SOME)) == fresh(tmp_path_factory, SOME)
 
 

@@ -1,0 +1,250 @@
+//! The evidence of a page as bytes, some 470 a page, to verify candidates with.
+//!
+//! Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (32 bits each) and the digest
+//! of the figures (64 bits), then how many numbers, sentences and title terms follow (8 bits each), and how many bytes
+//! of metadata (16 bits). After it the sketch (256 bytes), sentences (32 bits each), title terms (16 bits each), values
+//! of numbers (16 bits each), their units (8 bits each), and the metadata. Sentences and terms are ascending and
+//! distinct, numbers ascending by value and unit.
+//!
+//! Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part of what
+//! they have in common.
+
+/// Numbers of a page that its evidence has at most.
+pub const MAX_NUMBERS: usize = 64;
+/// Sentences of a page that its evidence has at most.
+pub const MAX_SENTENCES: usize = 128;
+/// Terms of a title that evidence has at most.
+pub const MAX_TERMS: usize = 32;
+
+const HEADER_BYTES: usize = 33;
+
+/// A sketch of shingles, from which the Jaccard similarity of two pages is estimated: 2,048 bits.
+pub type Sketch = [u8; 256];
+
+/// A view of packed evidence.
+///
+/// Invariant: it is as `pack_evidence` writes it, or that of an empty page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence<'a> {
+    /// Letters and digits of the body.
+    pub letters: u32,
+    /// Letters, 15 of an alphabet counted as 8, since English needs twice as many as Chinese.
+    pub size: u32,
+    /// Number of distinct shingles.
+    pub shingles: u32,
+    /// Number of numbers, with repetitions.
+    pub number_count: u32,
+    /// Number of distinct sentences.
+    pub sentence_count: u32,
+    /// Digest of all figures; equal if and only if the pages have the same ones.
+    pub figures: u64,
+    /// The packed metadata.
+    pub metadata: &'a [u8],
+    sketch: Option<&'a Sketch>,
+    sentences: &'a [u8],
+    terms: &'a [u8],
+    values: &'a [u8],
+    units: &'a [u8],
+}
+
+/// Return the size of a page by its packed evidence; see [`Evidence::size`].
+pub fn size_of(packed: &[u8]) -> u32 {
+    packed.get(4..8).and_then(|size| size.first_chunk().copied()).map_or(0, u32::from_le_bytes)
+}
+
+impl<'a> Evidence<'a> {
+    /// Read packed evidence. Bytes that `pack_evidence` does not write read as the evidence of an empty page.
+    pub fn new(packed: &'a [u8]) -> Self {
+        Self::read(packed).unwrap_or_default()
+    }
+
+    fn read(packed: &'a [u8]) -> Option<Self> {
+        let (header, rest) = packed.split_first_chunk::<HEADER_BYTES>()?;
+        let (sketch, rest) = rest.split_first_chunk()?;
+        let [.., numbers, sentences, terms, low, high] = *header;
+        let [numbers, sentences, terms] = [numbers, sentences, terms].map(usize::from);
+        if numbers > MAX_NUMBERS || sentences > MAX_SENTENCES || terms > MAX_TERMS {
+            return None;
+        }
+        let (sentences, rest) = rest.split_at_checked(4 * sentences)?;
+        let (terms, rest) = rest.split_at_checked(2 * terms)?;
+        let (values, rest) = rest.split_at_checked(2 * numbers)?;
+        let (units, metadata) = rest.split_at_checked(numbers)?;
+        let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let evidence = Self {
+            letters: word(0),
+            size: word(4),
+            shingles: word(8),
+            number_count: word(12),
+            sentence_count: word(16),
+            figures: u64::from(word(20)) | u64::from(word(24)) << 32,
+            metadata,
+            sketch: Some(sketch),
+            sentences,
+            terms,
+            values,
+            units,
+        };
+        let is_whole = metadata.len() == usize::from(u16::from_le_bytes([low, high]));
+        (is_whole && evidence.ascends()).then_some(evidence)
+    }
+
+    fn ascends(&self) -> bool {
+        ascend(self.sentences(), 1) && ascend(self.terms(), 1) && ascend(self.numbers(), 0)
+    }
+
+    /// The sketch of the shingles, all bits 0 without shingles; none of an empty page.
+    pub fn sketch(&self) -> Option<&'a Sketch> {
+        self.sketch
+    }
+
+    /// The first 128 bits of the sketch, which the cells compare; zeros without one.
+    pub fn sieve(&self) -> [u64; 2] {
+        let words: [u64; 2] = self.sketch.map_or([0; 2], |sketch| bytemuck::pod_read_unaligned(&sketch[..16]));
+        words.map(u64::from_le)
+    }
+
+    /// The sample of the sentences, as values (`core.evidence.sentences`): ascending, distinct.
+    pub fn sentences(&self) -> impl ExactSizeIterator<Item = u32> + DoubleEndedIterator + Clone + use<'a> {
+        self.sentences.chunks_exact(4).map(|value| u32::from_le_bytes([value[0], value[1], value[2], value[3]]))
+    }
+
+    /// The terms of the title, as hashes: ascending, distinct.
+    pub fn terms(&self) -> impl ExactSizeIterator<Item = u16> + Clone + use<'a> {
+        self.terms.chunks_exact(2).map(|term| u16::from_le_bytes([term[0], term[1]]))
+    }
+
+    /// The bytes of the terms, little-endian, to hash them.
+    pub fn term_bytes(&self) -> &'a [u8] {
+        self.terms
+    }
+
+    /// The sample of the numbers: hashes of value (16 bits) and, below it, of unit (8 bits); ascending.
+    pub fn numbers(&self) -> impl ExactSizeIterator<Item = u32> + DoubleEndedIterator + Clone + use<'a> {
+        let values = self.values.chunks_exact(2).zip(self.units);
+        values.map(|(value, &unit)| u32::from(u16::from_le_bytes([value[0], value[1]])) << 8 | u32::from(unit))
+    }
+}
+
+/// Whether each value is at least so much above the one before it. Without branches, which would take twice as long.
+fn ascend<T: Into<i64>>(values: impl Iterator<Item = T>, least_step: i64) -> bool {
+    let count = |(faults, last), value| (faults + u32::from(value - last < least_step), value);
+    values.map(Into::into).fold((0, -1), count).0 == 0
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    /// What packed evidence has, in its order.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Fields {
+        pub(crate) counts: [u32; 5],
+        pub(crate) figures: u64,
+        pub(crate) sketch: Sketch,
+        pub(crate) sentences: Vec<u32>,
+        pub(crate) terms: Vec<u16>,
+        pub(crate) numbers: Vec<(u16, u8)>,
+        pub(crate) metadata: Vec<u8>,
+    }
+
+    impl Fields {
+        /// The evidence, as the module says.
+        pub(crate) fn packed(&self) -> Vec<u8> {
+            let mut bytes: Vec<u8> = self.counts.iter().flat_map(|count| count.to_le_bytes()).collect();
+            bytes.extend(self.figures.to_le_bytes());
+            bytes.extend([self.numbers.len(), self.sentences.len(), self.terms.len()].map(|count| count as u8));
+            bytes.extend((self.metadata.len() as u16).to_le_bytes());
+            bytes.extend(self.sketch);
+            bytes.extend(self.sentences.iter().flat_map(|value| value.to_le_bytes()));
+            bytes.extend(self.terms.iter().flat_map(|term| term.to_le_bytes()));
+            bytes.extend(self.numbers.iter().flat_map(|(value, _)| value.to_le_bytes()));
+            bytes.extend(self.numbers.iter().map(|(_, unit)| unit));
+            bytes.extend(&self.metadata);
+            bytes
+        }
+    }
+
+    /// Evidence of any page, related or not: from small pools, with samples that are full or not.
+    pub(crate) fn fields() -> impl Strategy<Value = Fields> {
+        let count = || prop_oneof![0..300_u32, prop::sample::select(vec![0, 1, 64, 65, 128, 129, u32::MAX])];
+        let metadata = prop_oneof![Just(Vec::new()), vec(any::<u8>(), 0..30)];
+        let samples = (
+            btree_set((0..400_u32).prop_map(|place| place * 10_000_000 + place % 64), 0..=MAX_SENTENCES),
+            btree_set(0..12_u16, 0..8),
+            vec((0..30_u16, 0..3_u8), 0..=MAX_NUMBERS),
+        );
+        let sketch = (any::<u8>(), 0..=256_usize);
+        (count(), count(), count(), count(), count(), 0..2_u64, sketch, samples, metadata).prop_map(
+            |(letters, size, shingles, numbers, sentences, figures, (byte, until), samples, metadata)| {
+                let mut sketch = [0; 256];
+                sketch[..until].fill(byte);
+                let counts = [letters, size, shingles, numbers, sentences];
+                let (sentence_set, term_set, mut numbers) = samples;
+                numbers.sort_unstable();
+                let (sentences, terms) = (sentence_set.into_iter().collect(), term_set.into_iter().collect());
+                Fields { counts, figures, sketch, sentences, terms, numbers, metadata }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn evidence_reads_as_it_was_packed(fields in fields()) {
+            let packed = fields.packed();
+            let evidence = Evidence::new(&packed);
+            let counts = [
+                evidence.letters,
+                evidence.size,
+                evidence.shingles,
+                evidence.number_count,
+                evidence.sentence_count,
+            ];
+            prop_assert_eq!(counts, fields.counts);
+            prop_assert_eq!(evidence.figures, fields.figures);
+            prop_assert_eq!(evidence.sketch(), Some(&fields.sketch));
+            prop_assert_eq!(evidence.sentences().collect::<Vec<_>>(), fields.sentences);
+            prop_assert_eq!(evidence.terms().collect::<Vec<_>>(), fields.terms);
+            let numbers = fields.numbers.iter().map(|&(value, unit)| u32::from(value) << 8 | u32::from(unit));
+            prop_assert_eq!(evidence.numbers().collect::<Vec<_>>(), numbers.collect::<Vec<_>>());
+            prop_assert_eq!(evidence.metadata, fields.metadata);
+        }
+
+        #[test]
+        fn evidence_of_another_length_is_that_of_an_empty_page(fields in fields(), cut in 1..400_usize) {
+            let mut packed = fields.packed();
+            packed.push(0);
+            prop_assert!(Evidence::new(&packed).sketch().is_none());
+            packed.truncate(packed.len().saturating_sub(1 + cut));
+            prop_assert!(Evidence::new(&packed).sketch().is_none());
+        }
+
+        #[test]
+        fn any_bytes_can_be_read(bytes in vec(any::<u8>(), 0..1500)) {
+            Evidence::new(&bytes).sieve();
+        }
+    }
+
+    #[test]
+    fn samples_that_do_not_ascend_are_those_of_no_page() {
+        let empty = Fields {
+            counts: [9; 5],
+            figures: 0,
+            sketch: [1; 256],
+            sentences: Vec::new(),
+            terms: Vec::new(),
+            numbers: vec![(1, 1), (1, 1)],
+            metadata: Vec::new(),
+        };
+        assert_eq!(Evidence::new(&empty.packed()).sieve(), [0x0101_0101_0101_0101; 2]);
+        let others = [
+            Fields { sentences: vec![2, 2], ..empty.clone() },
+            Fields { terms: vec![2, 1], ..empty.clone() },
+            Fields { numbers: vec![(1, 1), (1, 0)], ..empty.clone() },
+            Fields { sentences: (0..=MAX_SENTENCES as u32).collect(), ..empty.clone() },
+        ];
+        assert!(others.iter().all(|fields| Evidence::new(&fields.packed()).letters == 0));
+    }
+}

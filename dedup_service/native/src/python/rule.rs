@@ -1,0 +1,184 @@
+//! The rule as Python sees it: compiled from a `MatchRule`, which has been validated there.
+
+use pyo3::buffer::PyBuffer;
+use pyo3::conversion::{FromPyObject, FromPyObjectOwned};
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyDict;
+
+use super::{values, work};
+use crate::error::TableError;
+use crate::evidence::Evidence;
+use crate::guards::Guards;
+use crate::rule::{self, AT_LEAST, AT_MOST, Compared, Condition, Row};
+use crate::similarity::{Combined, Distance, Similarity};
+
+/// A rule, compiled.
+#[pyclass(frozen, module = "dedup_service._native")]
+pub(super) struct Rule {
+    pub(super) rule: rule::Rule,
+}
+
+/// What a rule looks at in one of two pages. Hashes and fingerprints are None where the page has no such text.
+#[pyclass(frozen, module = "dedup_service._native")]
+pub(super) struct PageSide {
+    words: Option<u64>,
+    body: Option<u64>,
+    body_hash: Option<u64>,
+    text_hash: Option<u64>,
+    evidence: PyBackedBytes,
+}
+
+#[pymethods]
+impl PageSide {
+    #[new]
+    fn new(
+        words: Option<u64>,
+        body: Option<u64>,
+        body_hash: Option<u64>,
+        text_hash: Option<u64>,
+        evidence: PyBackedBytes,
+    ) -> Self {
+        Self { words, body, body_hash, text_hash, evidence }
+    }
+}
+
+impl PageSide {
+    fn side(&self) -> rule::Side<'_> {
+        let Self { words, body, body_hash, text_hash, .. } = *self;
+        rule::Side { words, body, body_hash, text_hash, evidence: Evidence::new(&self.evidence) }
+    }
+}
+
+/// What a rule says of a candidate. score: of a match, 0 to 1, None if it is none. rank: of a near miss, which is the
+/// higher the more it says, None of a match. reason: of a verdict; that of a near miss ends with the kept page's name.
+#[pyclass(frozen, get_all, module = "dedup_service._native")]
+pub(super) struct ComparedPages {
+    score: Option<f64>,
+    rank: Option<f64>,
+    reason: String,
+}
+
+#[pymethods]
+impl Rule {
+    #[new]
+    fn new(rule: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let conditions = items(rule, "conditions")?;
+        let conditions = conditions.iter().map(|of| Ok(Condition::new(field(of, "words")?, field(of, "body")?)?));
+        let combined: Option<Bound<'_, PyAny>> = field(rule, "combined")?;
+        let combined = combined.map(|of| Ok::<_, PyErr>(Combined::new(whole(&of, "mu_thousandths")?)?)).transpose()?;
+        let rows = items(rule, "verified")?.iter().map(row_of).collect::<PyResult<_>>()?;
+        let bounds: Bound<'_, PyAny> = field(rule, "guards")?;
+        let guards = Guards {
+            max_pages: whole(&bounds, "max_pages")?,
+            max_hosts: whole(&bounds, "max_hosts")?,
+            max_titles: whole(&bounds, "max_titles")?,
+            surge_percent: whole(&bounds, "surge_percent")?,
+        };
+        let conditions = conditions.collect::<PyResult<_>>()?;
+        Ok(Self { rule: rule::Rule::new(conditions, combined, field(rule, "keys")?, rows, guards)? })
+    }
+
+    /// Rough Jaccard similarity below which no row of the table can hold.
+    #[getter]
+    fn min_rough_jaccard(&self) -> f64 {
+        self.rule.min_rough_jaccard()
+    }
+
+    /// Compare a page with a kept one; None if it is neither a match nor a near miss.
+    fn compare(
+        &self,
+        py: Python<'_>,
+        kept: &PageSide,
+        page: &PageSide,
+        common: PyBuffer<u32>,
+        same_host: bool,
+    ) -> PyResult<Option<ComparedPages>> {
+        let (common, ours, theirs) = (values(py, &common)?, kept.side(), page.side());
+        let found = work(py, || Ok::<_, TableError>(self.rule.compare(&ours, &theirs, &common, same_host)))?;
+        Ok(match found {
+            Compared::Match(found) => {
+                Some(ComparedPages { score: Some(found.score), rank: None, reason: self.rule.reason(found.by) })
+            }
+            Compared::NearMiss(near) => {
+                Some(ComparedPages { score: None, rank: Some(near.rank()), reason: near.reason().to_owned() })
+            }
+            Compared::Nothing => None,
+        })
+    }
+}
+
+/// Similarity from 0 to 1 of two pages that differ in so many bits in `words` and `body`; None without any.
+#[pyfunction]
+pub(super) fn score_of(words: Option<u32>, body: Option<u32>) -> Option<f64> {
+    rule::score_of(Distance { words, body })
+}
+
+/// The quantities of two pages by name: floats, but `combined` is an exact fraction, and `common_letters` one of each.
+#[pyfunction]
+pub(super) fn similarity(
+    py: Python<'_>,
+    pages: (PyBackedBytes, PyBackedBytes),
+    distance: (Option<u32>, Option<u32>),
+    common: PyBuffer<u32>,
+    same_host: bool,
+    mu_thousandths: u64,
+) -> PyResult<Bound<'_, PyDict>> {
+    let (one, other) = (Evidence::new(&pages.0), Evidence::new(&pages.1));
+    let distance = Distance { words: distance.0, body: distance.1 };
+    let common = values(py, &common)?;
+    let found = work(py, || Ok::<_, TableError>(Similarity::of(&one, &other, distance, &common, same_host)))?;
+    let quantities = PyDict::new(py);
+    for (name, value) in [("jaccard", found.jaccard), ("figures", found.figures)] {
+        quantities.set_item(name, value)?;
+    }
+    for (name, quantity) in AT_LEAST.iter().chain(&AT_MOST) {
+        quantities.set_item(name, quantity(&found))?;
+    }
+    quantities.set_item("common_letters", (found.common_letters[0], found.common_letters[1]))?;
+    let combined = found.combined(Combined::new(mu_thousandths)?);
+    let fraction = py.import("fractions")?.getattr("Fraction")?;
+    quantities.set_item("combined", fraction.call1((combined.numerator, combined.denominator))?)?;
+    Ok(quantities)
+}
+
+fn row_of(row: &Bound<'_, PyAny>) -> PyResult<Row> {
+    let bound = |name| bound_of(row, name);
+    let (mut at_least, mut at_most) = (Vec::new(), Vec::new());
+    for (quantities, bounds) in [(&AT_LEAST[..], &mut at_least), (&AT_MOST[..], &mut at_most)] {
+        for &(name, quantity) in quantities {
+            bounds.extend(bound(name)?.map(|bound| (quantity, bound)));
+        }
+    }
+    let (jaccard, figures, combined) = (field(row, "jaccard")?, bound("figures")?, bound("combined")?);
+    Ok(Row { name: field(row, "name")?, jaccard, at_least, at_most, figures, combined })
+}
+
+/// A bound of a row; of a whole number that is too large, the largest float, which no finite quantity reaches.
+fn bound_of(row: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<f64>> {
+    let bound: Bound<'_, PyAny> = field(row, name)?;
+    match bound.extract::<f64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(row.py()) => Ok(Some(f64::MAX)),
+        _ => field(row, name),
+    }
+}
+
+/// A whole number from 0; of one that is too large, the largest.
+fn whole(object: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    let number: Bound<'_, PyAny> = field(object, name)?;
+    if number.gt(u64::MAX)? { Ok(u64::MAX) } else { field(object, name) }
+}
+
+fn items<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    field(object, name)
+}
+
+/// An attribute of a rule or of its parts; one of another type is a fault of the configuration.
+fn field<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
+    let value = object.getattr(name)?;
+    value.extract().map_err(|error: <T as FromPyObject<'_, 'py>>::Error| {
+        let error: PyErr = error.into();
+        TableError::Configuration(format!("{name} of a rule is out of range: {error}")).into()
+    })
+}

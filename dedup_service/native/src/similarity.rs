@@ -1,0 +1,729 @@
+//! The similarity of two pages, by their evidence: the quantities that a rule sets bounds on.
+//!
+//! Containment follows from the Jaccard similarity J and the sizes: |A ∩ B| = J·(|A| + |B|)/(1 + J). Shares refer to
+//! the page that has fewer, so a page that was cut or lengthened still shares everything it has. Every quantity is the
+//! same in both orders, which is why the verdict on a pair does not depend on which page came first.
+//!
+//! Common sentences are the own text of a host. A sketch cannot be taken apart, but the sizes that it estimates can: of
+//! the shingles that two pages share, those of common sentences in both are subtracted, and of the shingles that either
+//! has, those of common sentences in either. A sentence brings as many shingles as its letters times the page's
+//! shingles a letter. Of a page with many sentences only those with the smallest hashes are known, the same part for
+//! each page. The letters of all its common sentences are then estimated by their share of the letters that are known.
+//!
+//! Metadata: keywords, tags and references of a page are one set. A small one is stored as the hashes of its members
+//! and compared exactly, a larger one is reduced to a signature of 128 independent permutations.
+//!
+//! Source: Wang & Wang 2019 (metadata as one set, `MinHash`, combined similarity); Broder 1997 (`MinHash`); Dahlgaard,
+//! Knudsen, Thorup, "Fast similarity sketching", FOCS 2017, and Li and König, "b-bit minwise hashing", WWW 2010
+//! (sketch).
+
+use crate::error::{Result, TableError};
+use crate::evidence::{Evidence, MAX_NUMBERS, MAX_SENTENCES, Sketch};
+use crate::memory::mix64;
+
+/// The largest distance, in bits, at which the block index finds candidates.
+pub const MAX_RADIUS: u32 = 7;
+
+/// Bits of a sketch: two sets of similarity J have an equal bit with probability (1 + J)/2.
+const BINS: u32 = 2048;
+/// The bits of a sentence's value that say its length, in quarters of so many letters.
+const LENGTH: u32 = 63;
+const LETTERS_A_QUARTER: u32 = 4;
+/// Members of a metadata set up to which it is compared exactly, and rows of the signature of a larger one.
+const EXACT_LIMIT: usize = 64;
+const PERMUTATIONS: u64 = 128;
+const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// In how many bits two sketches differ.
+#[inline]
+pub fn sketch_distance(one: &Sketch, other: &Sketch) -> u32 {
+    let differing = |(one, other)| (word(one) ^ word(other)).count_ones();
+    one.chunks_exact(8).zip(other.chunks_exact(8)).map(differing).sum()
+}
+
+/// A word of 8 bytes.
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le(bytemuck::pod_read_unaligned(bytes))
+}
+
+/// In how many bits sketches differ at most that say a Jaccard similarity of `min_jaccard`; none of more than 1.
+pub fn most_bits_apart(min_jaccard: f64) -> Option<u32> {
+    (0..=BINS).rev().find(|&differing| sketch_jaccard(differing) >= min_jaccard)
+}
+
+/// Estimated Jaccard similarity of the shingles of two pages whose sketches differ in so many bits, 0 to 1.
+fn sketch_jaccard(differing: u32) -> f64 {
+    f64::max(0.0, 1.0 - 2.0 * f64::from(differing) / f64::from(BINS))
+}
+
+/// Differing bits of the fingerprints in each channel; none if a page has no fingerprint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Distance {
+    /// Of the `words` channel, 0 to 64.
+    pub words: Option<u32>,
+    /// Of the `body` channel, 0 to 64.
+    pub body: Option<u32>,
+}
+
+/// The similarity of two pages.
+///
+/// Jaccard similarity, containment, sentences and lengths are those of the pages without common sentences; numbers,
+/// titles and distances are of all.
+#[derive(Clone, Debug)]
+pub struct Similarity<'a> {
+    /// Estimated Jaccard similarity of the shingles, 0 to 1; 0 if a page has none.
+    pub jaccard: f64,
+    /// Estimated share of the smaller page's shingles that the larger one has, 0 to 1.
+    pub containment: f64,
+    /// Letters of the page with fewer, where 15 of an alphabet count as 8.
+    pub min_letters: f64,
+    /// Letters of the longer page for each letter of the shorter, 1 or more; infinite if one has none.
+    pub length_ratio: f64,
+    /// Share of the sentences of the page with fewer that the other page has too; 0 if it has none.
+    pub sentences: f64,
+    /// Share of the numbers of the page with fewer that the other page has, with unit; 1 if it has none.
+    pub numbers: f64,
+    /// Numbers of the page with fewer that the other page lacks, estimated.
+    pub missing_numbers: f64,
+    /// Share of numbers that stand under the same unit as another value in the other page, 0 to 1.
+    ///
+    /// A yearly event changes its numbers and keeps their units; a repost drops some and changes none. Under each unit,
+    /// conflicts are the numbers of the page with fewer that the other page lacks there:
+    /// swapped = conflicts / (conflicts + numbers in common), and 0 without a conflict.
+    pub swapped_numbers: f64,
+    /// 1 if both pages have the same figures; .5 if one has those of the other and more; else 0.
+    ///
+    /// A figure is a value with its sign and unit. Figures are compared as often as they occur and without their order,
+    /// by a digest of all of them. Only pages of up to [`MAX_NUMBERS`] numbers can have .5: of more, the evidence does
+    /// not say which were added, so any difference counts as a changed figure.
+    pub figures: f64,
+    /// Jaccard similarity of the terms of the titles, 0 to 1; 0 if one has no title.
+    pub title: f64,
+    /// The same for two pages of one host that have titles; 1 for any others.
+    pub title_on_host: f64,
+    /// Share of letters of an alphabet, in the page that has the larger share, at most 1.
+    ///
+    /// It follows from the sizes: 15 letters of an alphabet count as 8.
+    pub alphabetic: f64,
+    /// Share of letters of scripts without spaces, in the page that has the smaller share.
+    pub unspaced: f64,
+    /// Letters of the common sentences in each page, at most all; estimated if its sentences were sampled.
+    pub common_letters: [f64; 2],
+    /// Differing bits in the `words` channel; infinite if one page has no fingerprint.
+    pub words_distance: f64,
+    /// Differing bits in the `body` channel; infinite if one page has no fingerprint.
+    pub body_distance: f64,
+    words: Option<u32>,
+    statements: [&'a [u8]; 2],
+}
+
+impl<'a> Similarity<'a> {
+    /// Compare two pages. common: values of sentences that a host of the two repeats, ascending.
+    pub fn of(one: &Evidence<'a>, other: &Evidence<'a>, distance: Distance, common: &[u32], same_host: bool) -> Self {
+        let title = title(one, other);
+        let (numbers, swapped_numbers) = numbers(one, other);
+        let (sentences, shared) = sentences(one, other, common);
+        let texts = [one, other].map(|page| OwnText::of(page, common));
+        let (intersection, union) = overlap(one, other, &texts, shared);
+        let shorter = f64::min(texts[0].letters, texts[1].letters);
+        let longer = f64::max(texts[0].letters, texts[1].letters);
+        let alphabetic = f64::min(1.0, f64::max(alphabetic(one), alphabetic(other)));
+        Self {
+            jaccard: share(intersection, union).min(1.0),
+            containment: share(intersection, f64::min(texts[0].shingles, texts[1].shingles)).min(1.0),
+            min_letters: f64::max(0.0, f64::min(texts[0].size, texts[1].size)),
+            length_ratio: if shorter > 0.0 { longer / shorter } else { f64::INFINITY },
+            sentences,
+            numbers,
+            missing_numbers: (1.0 - numbers) * f64::from(one.number_count.min(other.number_count)),
+            swapped_numbers,
+            figures: figures(one, other),
+            title,
+            title_on_host: if same_host && one.terms().len().min(other.terms().len()) > 0 { title } else { 1.0 },
+            alphabetic,
+            unspaced: 1.0 - alphabetic,
+            common_letters: texts.map(|text| text.common_letters),
+            words_distance: distance.words.map_or(f64::INFINITY, f64::from),
+            body_distance: distance.body.map_or(f64::INFINITY, f64::from),
+            words: distance.words,
+            statements: [one.metadata, other.metadata],
+        }
+    }
+
+    /// Jaccard similarity of keywords, tags and references, 0 to 1; none if one page states none.
+    pub fn metadata(&self) -> Option<Fraction> {
+        statements_jaccard(self.statements[0], self.statements[1])
+    }
+
+    /// The combined similarity of word distance and metadata, 0 to 1; 0 if one page has no fingerprint.
+    pub fn combined(&self, by: Combined) -> Fraction {
+        let nothing = Fraction { numerator: 0, denominator: 1 };
+        self.words.map_or(nothing, |words| by.similarity(words, self.metadata()))
+    }
+}
+
+/// Jaccard similarity of two packed sets of keywords, tags and references, exact if both are small; none if either is
+/// empty, or not as a page has it.
+pub fn statements_jaccard(one: &[u8], other: &[u8]) -> Option<Fraction> {
+    let (one, other) = (Statements::of(one)?, Statements::of(other)?);
+    if one.is_signature || other.is_signature {
+        let equal = one.signature().into_iter().zip(other.signature()).filter(|(one, other)| one == other).count();
+        return Some(Fraction { numerator: equal as u64, denominator: PERMUTATIONS });
+    }
+    let (either, both) = merged(one.values(), other.values())
+        .fold((0, 0), |(either, both), (_, ours, theirs)| (either + 1, both + u64::from(ours && theirs)));
+    Some(Fraction { numerator: both, denominator: either })
+}
+
+/// Jaccard similarity of the terms of two titles, 0 to 1; 0 if one has none.
+fn title(one: &Evidence, other: &Evidence) -> f64 {
+    let both = shared(one.terms(), other.terms()).count();
+    share(both as f64, (one.terms().len() + other.terms().len() - both) as f64)
+}
+
+/// Whether a copy's title is that of its kept page, but for some added words: 7 in 10 terms of the shorter one are in
+/// the other.
+///
+/// No title is not another one. But a kept page without a title has none that a copy's could be equal to: its copies'
+/// titles count, or an untitled frame would absorb all articles of its site.
+pub fn same_title(kept: &Evidence, copy: &Evidence) -> bool {
+    let shorter = kept.terms().len().min(copy.terms().len());
+    let both = shared(kept.terms(), copy.terms()).count();
+    copy.terms().len() == 0 || (shorter > 0 && 10 * both >= 7 * shorter)
+}
+
+/// Share of the numbers of the page with fewer that the other page has, 1 if it has none; and share of swapped numbers.
+fn numbers(one: &Evidence, other: &Evidence) -> (f64, f64) {
+    let end = common_end(one.numbers(), other.numbers(), MAX_NUMBERS);
+    let known = |number: &u32| end.is_none_or(|end| *number <= end);
+    let samples = merged(distinct(one.numbers().filter(known)), distinct(other.numbers().filter(known)));
+    let (mut counts, mut lacking) = ([0_u32; 3], [[0_u8; 256]; 2]);
+    for (number, ours, theirs) in samples {
+        let unit = number as usize & 255;
+        counts = add(counts, ours, theirs);
+        lacking[0][unit] += u8::from(!theirs);
+        lacking[1][unit] += u8::from(!ours);
+    }
+    let [one, other, both] = counts.map(f64::from);
+    let conflicts: u32 = lacking[0].iter().zip(lacking[1]).map(|(&ours, theirs)| u32::from(ours.min(theirs))).sum();
+    let conflicts = f64::from(conflicts);
+    (if one.min(other) > 0.0 { both / one.min(other) } else { 1.0 }, share(conflicts, conflicts + both))
+}
+
+/// 1 if two pages have the same figures; .5 if one has those of the other and more; else 0.
+fn figures(one: &Evidence, other: &Evidence) -> f64 {
+    if one.figures == other.figures {
+        return 1.0;
+    }
+    let (fewer, more) = if one.number_count < other.number_count { (one, other) } else { (other, one) };
+    if more.number_count as usize > MAX_NUMBERS || fewer.number_count == more.number_count {
+        return 0.0;
+    }
+    let mut others = more.numbers();
+    let is_among = fewer.numbers().all(|number| others.find(|&other| other >= number) == Some(number));
+    if is_among { 0.5 } else { 0.0 }
+}
+
+/// Share of the own sentences of the page with fewer that the other page has; and which share of the letters of common
+/// sentences is in both. Each is 0 if there are none.
+fn sentences(one: &Evidence, other: &Evidence, common: &[u32]) -> (f64, f64) {
+    let end = common_end(one.sentences(), other.sentences(), MAX_SENTENCES);
+    let (mut counts, mut both_common, mut either_common) = ([0; 3], 0, 0);
+    for (value, ours, theirs) in merged(one.sentences(), other.sentences()) {
+        if end.is_some_and(|end| value > end) {
+            break;
+        }
+        if common.binary_search(&value).is_ok() {
+            either_common += letters_in(value);
+            both_common += if ours && theirs { letters_in(value) } else { 0 };
+        } else {
+            counts = add(counts, ours, theirs);
+        }
+    }
+    let [one, other, both] = counts.map(f64::from);
+    (share(both, one.min(other)), share(f64::from(both_common), f64::from(either_common)))
+}
+
+/// Sizes of intersection and union of the shingles, without common sentences. shared: share of the letters of common
+/// sentences that is in both. |A ∩ B| = J·(|A| + |B|)/(1 + J).
+fn overlap(one: &Evidence, other: &Evidence, texts: &[OwnText; 2], shared: f64) -> (f64, f64) {
+    let jaccard = match (one.sketch(), other.sketch()) {
+        (Some(ours), Some(theirs)) if one.shingles > 0 && other.shingles > 0 => {
+            sketch_jaccard(sketch_distance(ours, theirs))
+        }
+        _ => 0.0,
+    };
+    let union = (f64::from(one.shingles) + f64::from(other.shingles)) / (1.0 + jaccard);
+    let common = texts[0].common_shingles + texts[1].common_shingles;
+    let both = shared * common / (1.0 + shared);
+    let either = common - both;
+    let intersection = f64::max(0.0, jaccard * union - both);
+    (intersection, f64::max(intersection, union - either))
+}
+
+/// Share of letters of an alphabet in a page.
+fn alphabetic(page: &Evidence) -> f64 {
+    let letters = f64::from(page.letters);
+    if page.letters > 0 { (letters - f64::from(page.size)) / letters * 15.0 / 7.0 } else { 0.0 }
+}
+
+/// How much of a page is not common on its host.
+struct OwnText {
+    letters: f64,
+    common_letters: f64,
+    size: f64,
+    shingles: f64,
+    common_shingles: f64,
+}
+
+impl OwnText {
+    fn of(page: &Evidence, common: &[u32]) -> Self {
+        let [letters, size, shingles] = [page.letters, page.size, page.shingles].map(f64::from);
+        let is_cut = page.sentence_count as usize > MAX_SENTENCES;
+        let found = common_letters(page, common, is_cut);
+        let common_shingles = if letters > 0.0 { found * f64::min(1.0, shingles / letters) } else { 0.0 };
+        let size = if found > 0.0 { size * (1.0 - found / letters) } else { size };
+        Self {
+            letters: letters - found,
+            common_letters: found,
+            size,
+            shingles: shingles - common_shingles,
+            common_shingles,
+        }
+    }
+}
+
+/// The letters that common sentences have in a page, at most all of them. `is_cut`: whether it has more sentences than
+/// are known.
+fn common_letters(page: &Evidence, common: &[u32], is_cut: bool) -> f64 {
+    let found: u32 = shared(common.iter().copied(), page.sentences()).map(letters_in).sum();
+    let scale = if is_cut { unknown_scale(page) } else { 1.0 };
+    f64::min(f64::from(found) * scale, f64::from(page.letters))
+}
+
+/// How many times as many letters a page has as its known sentences, 1 or more; 1 if none is known.
+fn unknown_scale(page: &Evidence) -> f64 {
+    let known: u32 = page.sentences().map(letters_in).sum();
+    if known > 0 { f64::max(1.0, f64::from(page.letters) / f64::from(known)) } else { 1.0 }
+}
+
+/// Letters of a sentence, as its value has them.
+fn letters_in(value: u32) -> u32 {
+    (value & LENGTH) * LETTERS_A_QUARTER
+}
+
+/// A share of something, 0 of nothing.
+fn share(part: f64, all: f64) -> f64 {
+    if all > 0.0 { part / all } else { 0.0 }
+}
+
+/// Walk through two ascending samples at once: each value, and which of them have it.
+fn merged<T: Ord + Copy>(
+    one: impl Iterator<Item = T>,
+    other: impl Iterator<Item = T>,
+) -> impl Iterator<Item = (T, bool, bool)> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || {
+        let value = match (one.peek(), other.peek()) {
+            (Some(&ours), Some(&theirs)) => ours.min(theirs),
+            (Some(&only), None) | (None, Some(&only)) => only,
+            (None, None) => return None,
+        };
+        Some((value, one.next_if_eq(&value).is_some(), other.next_if_eq(&value).is_some()))
+    })
+}
+
+/// The values that are in two ascending samples.
+fn shared<T: Ord + Copy>(one: impl Iterator<Item = T>, other: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut other = other.peekable();
+    one.filter(move |value| {
+        while other.next_if(|theirs| theirs < value).is_some() {}
+        other.peek() == Some(value)
+    })
+}
+
+/// Each value of an ascending sample once.
+fn distinct<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut last = None;
+    values.filter(move |&value| last.replace(value) != Some(value))
+}
+
+/// The largest value up to which two ascending samples are known; none if they are known completely.
+///
+/// A sample of `limit` values was cut off after its largest one. What follows is unknown, so it is not compared.
+fn common_end<S: ExactSizeIterator<Item = u32> + DoubleEndedIterator>(one: S, other: S, limit: usize) -> Option<u32> {
+    let end = |mut sample: S| if sample.len() == limit { sample.next_back() } else { None };
+    [end(one), end(other)].into_iter().flatten().min()
+}
+
+/// Add a value that one sample or two have to the counts of each, and of both.
+fn add([one, other, both]: [u32; 3], ours: bool, theirs: bool) -> [u32; 3] {
+    [one + u32::from(ours), other + u32::from(theirs), both + u32::from(ours && theirs)]
+}
+
+/// A page without the own text of its host, to leave out quickly the pages that cannot be similar to it.
+///
+/// On a site whose template is most of each page, every kept page is a candidate by its sketch. Compared without the
+/// host's own text, nearly none is similar. Only what is common in both pages is known here, so a page that passes may
+/// still be less similar.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen<'a> {
+    sketch: Option<&'a Sketch>,
+    common: &'a [u32],
+    shingles: f64,
+    own_shingles: f64,
+    shingles_a_letter: f64,
+    min_jaccard: f64,
+}
+
+impl<'a> Screen<'a> {
+    /// Return the screen of a page. common: those of its sentences that are common on its host, ascending; without them
+    /// the similarity is that of the sketches. `min_jaccard`: that a page which passes may have, at least.
+    pub fn of(page: &Evidence<'a>, common: &'a [u32], min_jaccard: f64) -> Self {
+        let shingles = f64::from(page.shingles);
+        let a_letter = share(shingles, f64::from(page.letters)) * unknown_scale(page);
+        let own_shingles = shingles - common_letters(page, common, false) * a_letter;
+        let sketch = page.sketch().filter(|_| page.shingles > 0);
+        Self { sketch, common, shingles, own_shingles, shingles_a_letter: a_letter, min_jaccard }
+    }
+
+    /// Whether a kept page may have the Jaccard similarity. A page without shingles is similar to none.
+    pub fn passes(&self, sketch: &Sketch, shingles: u32, sentences: impl Iterator<Item = u32>) -> bool {
+        let Some(own) = self.sketch else { return false };
+        let jaccard = sketch_jaccard(sketch_distance(own, sketch));
+        if shingles == 0 || jaccard < self.min_jaccard {
+            return false;
+        }
+        let union = (self.shingles + f64::from(shingles)) / (1.0 + jaccard);
+        let both: u32 = shared(self.common.iter().copied(), sentences).map(letters_in).sum();
+        let rest = f64::max(0.0, jaccard * union - f64::from(both) * self.shingles_a_letter);
+        rest >= self.min_jaccard * f64::max(rest, self.own_shingles)
+    }
+}
+
+/// An exact fraction from 0 to 1. The denominator is above 0 and below 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fraction {
+    pub(crate) numerator: u64,
+    pub(crate) denominator: u64,
+}
+
+impl Fraction {
+    /// The nearest number.
+    pub fn value(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+
+    /// Whether it is at least a bound, exactly.
+    pub fn at_least(self, bound: f64) -> bool {
+        if bound < 1.0 / (1_u64 << 32) as f64 {
+            return bound <= 0.0 || self.numerator > 0;
+        }
+        // From 2^-32 on, the lowest bit of the bound is 2^-84 or more.
+        let scaled = (bound * (1_u128 << 84) as f64) as u128;
+        bound <= 1.0 && u128::from(self.numerator) << 84 >= scaled * u128::from(self.denominator)
+    }
+}
+
+/// Wang & Wang's combined similarity: μ/(H + 1) + (1 − μ)·J, of word distance H and metadata similarity J; pages are
+/// similar from .25.
+///
+/// The paper prints "smaller than", which its own figures contradict. Thousandths make .9/6 + .1 exactly .25.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Combined {
+    mu_thousandths: u64,
+}
+
+impl Combined {
+    /// The weight of the text of a bound in a row: μ = .9.
+    pub const OF_ROWS: Self = Self { mu_thousandths: 900 };
+
+    /// The similarity from which pages are near-duplicates.
+    pub const THRESHOLD: f64 = 0.25;
+
+    /// Return the similarity for a weight μ of the text, in thousandths.
+    ///
+    /// # Errors
+    /// `Configuration`: μ is 0 or above 1.
+    pub fn new(mu_thousandths: u64) -> Result<Self> {
+        if (1..=1000).contains(&mu_thousandths) {
+            return Ok(Self { mu_thousandths });
+        }
+        let mu = mu_thousandths as f64 / 1000.0;
+        Err(TableError::Configuration(format!("μ must be above 0 and at most 1, got {mu}")))
+    }
+
+    /// The similarity, 0 to 1. words: distance in bits, at most 64. metadata: Jaccard similarity, none if either page
+    /// states none.
+    pub fn similarity(self, words: u32, metadata: Option<Fraction>) -> Fraction {
+        let near = u64::from(words.min(u64::BITS)) + 1;
+        let Some(Fraction { numerator, denominator }) = metadata else {
+            return Fraction { numerator: 1, denominator: near };
+        };
+        let mu = self.mu_thousandths;
+        Fraction {
+            numerator: mu * denominator + (1000 - mu) * numerator * near,
+            denominator: 1000 * near * denominator,
+        }
+    }
+
+    /// The largest word distance at which pages can be similar, at least 3 and at most [`MAX_RADIUS`].
+    pub fn radius(self) -> u32 {
+        let same = Some(Fraction { numerator: 1, denominator: 1 });
+        let reaches = |words: &u32| self.similarity(*words, same).at_least(Self::THRESHOLD);
+        (4..=MAX_RADIUS).rev().find(reaches).unwrap_or(3)
+    }
+}
+
+/// Packed metadata: the hashes of up to 64 members, ascending and distinct, or the signature of more.
+struct Statements<'a> {
+    is_signature: bool,
+    bytes: &'a [u8],
+}
+
+impl<'a> Statements<'a> {
+    /// Read packed metadata; none if the page states none, or if it is not packed so.
+    fn of(packed: &'a [u8]) -> Option<Self> {
+        let (kind, bytes) = packed.split_first()?;
+        let read = Self { is_signature: *kind == b'M', bytes };
+        let (count, values) = (bytes.len() / 8, read.values());
+        let is_set = *kind == b'S' && (1..=EXACT_LIMIT).contains(&count) && values.is_sorted_by(|one, next| one < next);
+        let is_signature = read.is_signature && count as u64 == PERMUTATIONS;
+        (bytes.len() % 8 == 0 && (is_set || is_signature)).then_some(read)
+    }
+
+    fn values(&self) -> impl Iterator<Item = u64> + use<'a> {
+        self.bytes.chunks_exact(8).map(word)
+    }
+
+    /// The smallest hash of the members in each permutation.
+    fn signature(&self) -> Vec<u64> {
+        if self.is_signature {
+            return self.values().collect();
+        }
+        let smallest = |step| self.values().map(|value| mix64(value.wrapping_add(step))).min();
+        (1..=PERMUTATIONS).filter_map(|row| smallest(GAMMA.wrapping_mul(row))).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // quantities are to be equal bit for bit
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::evidence::tests::{Fields, fields};
+
+    fn quantities(pages: &Similarity) -> Vec<f64> {
+        let texts = [pages.jaccard, pages.containment, pages.min_letters, pages.length_ratio, pages.sentences];
+        let numbers = [pages.numbers, pages.missing_numbers, pages.swapped_numbers, pages.figures];
+        let titles = [pages.title, pages.title_on_host, pages.alphabetic, pages.unspaced];
+        let rest = [pages.words_distance, pages.body_distance, pages.combined(Combined::OF_ROWS).value()];
+        [&texts[..], &numbers, &titles, &rest].concat()
+    }
+
+    /// The values of an ascending sample as far as both samples reach, each once.
+    fn reached<T: Ord + Copy>(sample: &[T], other: &[T], limit: usize) -> BTreeSet<T> {
+        let end = [sample, other].into_iter().filter(|values| values.len() == limit).filter_map(|of| of.last()).min();
+        sample.iter().copied().filter(|value| end.is_none_or(|end| value <= end)).collect()
+    }
+
+    fn counted<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, usize> {
+        let mut counts = BTreeMap::new();
+        values.into_iter().for_each(|value| *counts.entry(value).or_default() += 1);
+        counts
+    }
+
+    /// A set of metadata, packed.
+    fn packed(members: &BTreeSet<u64>) -> Vec<u8> {
+        let signature = (1..=PERMUTATIONS)
+            .map(|row| members.iter().map(|member| mix64(member.wrapping_add(GAMMA.wrapping_mul(row)))).min().unwrap());
+        match members.len() {
+            0 => Vec::new(),
+            1..=EXACT_LIMIT => std::iter::once(b'S').chain(members.iter().flat_map(|of| of.to_le_bytes())).collect(),
+            _ => std::iter::once(b'M').chain(signature.flat_map(u64::to_le_bytes)).collect(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_orders_say_the_same(
+            one in fields(),
+            other in fields(),
+            same_host: bool,
+            words in 0..=64_u32,
+            chosen in vec(any::<prop::sample::Index>(), 0..20),
+        ) {
+            let (first, second) = (one.packed(), other.packed());
+            let (first, second) = (Evidence::new(&first), Evidence::new(&second));
+            let known: Vec<u32> = one.sentences.iter().chain(&other.sentences).copied().collect();
+            let common = chosen.iter().filter(|_| !known.is_empty()).map(|place| *place.get(&known));
+            let common: Vec<u32> = common.collect::<BTreeSet<_>>().into_iter().collect();
+            let distance = Distance { words: Some(words), body: None };
+            let pages = Similarity::of(&first, &second, distance, &common, same_host);
+            let turned = Similarity::of(&second, &first, distance, &common, same_host);
+            prop_assert_eq!(quantities(&pages), quantities(&turned));
+            prop_assert!(quantities(&pages).iter().all(|quantity| !quantity.is_nan()));
+        }
+
+        #[test]
+        fn samples_are_compared_as_sets(one in fields(), other in fields()) {
+            let (first, second) = (one.packed(), other.packed());
+            let (first, second) = (Evidence::new(&first), Evidence::new(&second));
+            let pages = Similarity::of(&first, &second, Distance::default(), &[], true);
+
+            let ours = reached(&one.sentences, &other.sentences, MAX_SENTENCES);
+            let theirs = reached(&other.sentences, &one.sentences, MAX_SENTENCES);
+            let fewer = ours.len().min(theirs.len()) as f64;
+            prop_assert_eq!(pages.sentences, share(ours.intersection(&theirs).count() as f64, fewer));
+
+            let ours = reached(&one.numbers, &other.numbers, MAX_NUMBERS);
+            let theirs = reached(&other.numbers, &one.numbers, MAX_NUMBERS);
+            let (fewer, both) = (ours.len().min(theirs.len()), ours.intersection(&theirs).count() as f64);
+            prop_assert_eq!(pages.numbers, if fewer == 0 { 1.0 } else { both / fewer as f64 });
+            let lacking = counted(ours.difference(&theirs).map(|(_, unit)| unit));
+            let others = counted(theirs.difference(&ours).map(|(_, unit)| unit));
+            let conflicts: usize = lacking.iter().filter_map(|(unit, count)| Some(*others.get(unit)?.min(count))).sum();
+            prop_assert_eq!(pages.swapped_numbers, share(conflicts as f64, conflicts as f64 + both));
+
+            let terms = |page: &Fields| page.terms.iter().copied().collect::<BTreeSet<_>>();
+            let (ours, theirs) = (terms(&one), terms(&other));
+            let (both, either) = (ours.intersection(&theirs).count(), ours.union(&theirs).count());
+            prop_assert_eq!(pages.title, share(both as f64, either as f64));
+            let is_bound = !ours.is_empty() && !theirs.is_empty();
+            prop_assert_eq!(pages.title_on_host, if is_bound { pages.title } else { 1.0 });
+            let is_most = ours.len().min(theirs.len()) * 7 <= both * 10;
+            prop_assert_eq!(same_title(&first, &second), theirs.is_empty() || (!ours.is_empty() && is_most));
+        }
+
+        #[test]
+        fn further_figures_are_no_changed_ones(
+            of in fields(),
+            chosen in vec(any::<bool>(), MAX_NUMBERS),
+            changed: bool,
+            count in 1..=MAX_NUMBERS as u32,
+        ) {
+            let kept = |(number, is_kept): (&(u16, u8), &bool)| is_kept.then_some(*number);
+            let mut fewer: Vec<_> = of.numbers.iter().zip(&chosen).filter_map(kept).collect();
+            if changed && !fewer.is_empty() {
+                fewer[0] = (40, 0);
+                fewer.sort_unstable();
+            }
+            let is_changed = fewer.contains(&(40, 0));
+            let more = Fields { figures: 1, counts: [0, 0, 0, count, 0], ..of.clone() }.packed();
+            let fewer = Fields { figures: 2, counts: [0, 0, 0, count - 1, 0], numbers: fewer, ..of }.packed();
+            let figures = figures(&Evidence::new(&fewer), &Evidence::new(&more));
+            prop_assert_eq!(figures, if is_changed { 0.0 } else { 0.5 });
+        }
+
+        #[test]
+        fn a_page_is_the_same_as_itself(of in fields()) {
+            let packed = of.packed();
+            let page = Evidence::new(&packed);
+            let pages = Similarity::of(&page, &page, Distance::default(), &[], false);
+            let has_shingles = f64::from(u8::from(page.shingles > 0));
+            prop_assert_eq!([pages.jaccard, pages.containment, pages.figures], [has_shingles, has_shingles, 1.0]);
+            prop_assert_eq!(pages.min_letters, f64::from(page.size));
+        }
+
+        #[test]
+        fn without_common_sentences_the_sketches_decide_what_passes(
+            one in fields(),
+            other in fields(),
+            min_jaccard in 0.001..1.0,
+        ) {
+            let counts = one.counts;
+            let (first, second) = (one.packed(), Fields { counts, ..other.clone() }.packed());
+            let (page, kept) = (Evidence::new(&first), Evidence::new(&second));
+            let screen = Screen::of(&page, &[], min_jaccard);
+            let pages = Similarity::of(&page, &kept, Distance::default(), &[], false);
+            let passes = screen.passes(&other.sketch, kept.shingles, kept.sentences());
+            prop_assert_eq!(passes, pages.jaccard >= min_jaccard);
+            let differing = sketch_distance(&one.sketch, &other.sketch);
+            let is_near = most_bits_apart(min_jaccard).is_some_and(|most| differing <= most);
+            prop_assert_eq!(is_near, sketch_jaccard(differing) >= min_jaccard);
+        }
+
+        #[test]
+        fn metadata_is_compared_as_sets(
+            one in btree_set(0..150_u64, 0..110),
+            other in btree_set(0..150_u64, 0..110),
+        ) {
+            let found = statements_jaccard(&packed(&one), &packed(&other)).map(Fraction::value);
+            let (both, either) = (one.intersection(&other).count() as f64, one.union(&other).count() as f64);
+            if one.is_empty() || other.is_empty() {
+                prop_assert_eq!(found, None);
+            } else if one.len().max(other.len()) <= EXACT_LIMIT {
+                prop_assert_eq!(found, Some(both / either));
+            } else {
+                // Five standard errors of 128 permutations.
+                prop_assert!(found.is_some_and(|found| (found - both / either).abs() < 0.23));
+            }
+        }
+
+        #[test]
+        fn metadata_of_strangers_is_none_or_a_share(one in vec(any::<u8>(), 0..40), other in vec(0..90_u8, 0..40)) {
+            let found = statements_jaccard(&one, &other);
+            prop_assert!(found.is_none_or(|found| found.value() <= 1.0));
+        }
+
+        #[test]
+        fn fractions_are_compared_exactly(
+            (numerator, denominator) in (1..u64::from(u32::MAX)).prop_flat_map(|below| (0..=below, Just(below))),
+            of_2_50 in 0..=1_u64 << 50,
+        ) {
+            let fraction = Fraction { numerator, denominator };
+            let bound = of_2_50 as f64 / (1_u64 << 50) as f64;
+            let is_more = u128::from(numerator) << 50 >= u128::from(of_2_50) * u128::from(denominator);
+            prop_assert_eq!(fraction.at_least(bound), is_more);
+            let nearest = fraction.value().to_bits();
+            prop_assert!(fraction.at_least(f64::from_bits(nearest.saturating_sub(1))));
+            prop_assert!(!fraction.at_least(f64::from_bits(nearest + 1)));
+        }
+    }
+
+    #[test]
+    fn bounds_that_no_fraction_reaches_and_those_that_all_do() {
+        let [nothing, least, all] = [(0, 1), (1, u64::from(u32::MAX)), (1, 1)]
+            .map(|(numerator, denominator)| Fraction { numerator, denominator });
+        assert!(nothing.at_least(0.0) && !nothing.at_least(f64::MIN_POSITIVE) && least.at_least(1e-300));
+        assert!(all.at_least(1.0) && !all.at_least(f64::INFINITY) && !all.at_least(f64::NAN));
+    }
+
+    #[test]
+    fn combined_similarity_reaches_a_quarter_up_to_its_radius() {
+        let same = Some(Fraction { numerator: 1, denominator: 1 });
+        assert!(Combined::OF_ROWS.similarity(5, same).at_least(Combined::THRESHOLD));
+        assert!(Combined::OF_ROWS.similarity(3, None).at_least(Combined::THRESHOLD));
+        let radii = [1, 900, 1000].map(|mu| Combined::new(mu).map(Combined::radius));
+        assert_eq!(radii, [Ok(7), Ok(5), Ok(3)]);
+        assert!(Combined::new(0).is_err() && Combined::new(1001).is_err());
+    }
+
+    #[test]
+    fn pages_that_share_the_text_of_their_host_alone_are_not_similar() {
+        let sentences: Vec<u32> = (1..=5).map(|number| number << 20 | 63).collect();
+        let fields = Fields {
+            counts: [1300, 1300, 1300, 0, 5],
+            figures: 0,
+            sketch: [0; 256],
+            sentences: sentences.clone(),
+            terms: Vec::new(),
+            numbers: Vec::new(),
+            metadata: Vec::new(),
+        };
+        let mut sketch = [0; 256];
+        sketch[..26].fill(255); // J = .8, so 1153 shingles are in both, and 1008 letters are common
+        let (first, second) = (fields.packed(), Fields { sketch, ..fields }.packed());
+        let (page, kept) = (Evidence::new(&first), Evidence::new(&second));
+        for (common, is_similar) in [(&sentences[..4], false), (&sentences[..2], true)] {
+            let pages = Similarity::of(&page, &kept, Distance::default(), common, true);
+            assert_eq!(pages.jaccard >= 0.6, is_similar, "{}", pages.jaccard);
+            let screen = Screen::of(&page, common, 0.6);
+            assert_eq!(screen.passes(&sketch, kept.shingles, kept.sentences()), is_similar);
+        }
+    }
+}
