@@ -43,7 +43,11 @@ from dedup_service._native import StoreLabel
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
+from dedup_service.runtime.freed_memory import (
+    keep_little_freed_memory,
+    leave_out_of_collections,
+    return_freed_memory,
+)
 from dedup_service.runtime.store.decider_state import decode_state, encode_state
 from dedup_service.runtime.store.store_info import store_info
 from dedup_service.runtime.store.stored_entries import StoredEntries
@@ -187,6 +191,7 @@ class Subject:
 def run(kept: int, options: StoreOptions) -> StoreFigures:
     """Decide pages until `kept` of them were kept, and return the figures."""
     keep_little_freed_memory()  # as every process that has tables
+    leave_out_of_collections()
     stream = StreamPages(kept * COPIES // (COPIES - 1))
     decided = stream.pages if options.decided is None else min(options.decided, stream.pages)
     begin = (stream.pages - decided) // COPIES * COPIES

@@ -6,9 +6,14 @@ their own, up to 32 MB: later ones lie between small objects, and what a thread 
 `malloc_trim` does not reach it. A fixed size ends that (`mallopt(3)`).
 
 Other allocators have no such calls, and nothing is done.
+
+Python looks for cycles of freed objects from time to time, in all that there are: 70 ms for those of imported
+libraries, in which nothing is decided. They stay, so they are left out of it.
 """
 
 import ctypes
+import gc
+from functools import cache
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
@@ -28,6 +33,13 @@ def keep_little_freed_memory() -> None:
         return
     option(ctypes.c_int(_M_MMAP_THRESHOLD), ctypes.c_int(_OWN_MEMORY_BYTES))
     option(ctypes.c_int(_M_TRIM_THRESHOLD), ctypes.c_int(_FREE_BYTES))
+
+
+@cache
+def leave_out_of_collections() -> None:
+    """Leave the objects that there are now out of collections of garbage. A second call in a process does nothing."""
+    gc.collect()
+    gc.freeze()
 
 
 def return_freed_memory() -> None:

@@ -40,3 +40,18 @@ def test_large_arrays_go_back_at_once() -> None:
     """However large the arrays were that were freed before, and in whatever thread."""
     assert process_memory() > 0
     assert kept_after_frees("keep_little_freed_memory()") < 8 * MB
+
+
+def test_what_is_imported_is_collected_no_more() -> None:
+    """Once: what comes later is looked at as before, whoever asks again."""
+    program = """
+import gc
+from dedup_service.runtime.freed_memory import leave_out_of_collections
+leave_out_of_collections()
+frozen = gc.get_freeze_count()
+later = [[] for _ in range(1000)]
+leave_out_of_collections()
+print(frozen > 1000, gc.get_freeze_count() <= frozen)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]

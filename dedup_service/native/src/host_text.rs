@@ -91,7 +91,9 @@ impl HostText {
         let bits_of = |region: &Region| if region.held > 0 { region.sets.len().ilog2() as u8 + 1 } else { 0 };
         state.extend(self.regions.iter().map(bits_of));
         for set in used().flat_map(|region| &region.sets) {
-            state.extend(set.keys.iter().chain(&set.titles).flat_map(|word| word.to_le_bytes()));
+            for word in set.keys.iter().chain(&set.titles) {
+                state.extend_from_slice(&word.to_le_bytes());
+            }
         }
         state
     }

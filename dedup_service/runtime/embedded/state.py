@@ -41,7 +41,11 @@ from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
 from dedup_service.runtime.embedded.restore import Restored, Restorer
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
-from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
+from dedup_service.runtime.freed_memory import (
+    keep_little_freed_memory,
+    leave_out_of_collections,
+    return_freed_memory,
+)
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.store.store_info import store_info
 from dedup_service.runtime.store.stored_entries import Report, StoredEntries
@@ -107,6 +111,7 @@ class State:
         if folder is not None:
             _admit(self._limit, folder / PAGES_FOLDER)
             keep_little_freed_memory()
+            leave_out_of_collections()
         first_rule, first_keep = rule or rule_for(), keep or KEEP_ALL
         self.rule, self.keep = first_rule, first_keep
         self._lowered = KEEP_ALL  # bounds that the limit has lowered to `keep`; KEEP_ALL if it has not

@@ -129,8 +129,8 @@ impl DuplicateClusters {
         ordered.sort_unstable_by_key(|(_, cluster)| cluster.grown);
         let mut packed = Vec::with_capacity(CLUSTER_BYTES * ordered.len());
         for (original, cluster) in ordered {
-            packed.extend(original.wrapping_add(sequences).to_le_bytes());
-            packed.extend(cluster.sketches.iter().flat_map(|sketch| sketch.0));
+            packed.extend_from_slice(&original.wrapping_add(sequences).to_le_bytes());
+            cluster.sketches.iter().for_each(|sketch| packed.extend_from_slice(&sketch.0));
         }
         packed
     }

@@ -39,7 +39,11 @@ from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import Policy
-from dedup_service.runtime.freed_memory import keep_little_freed_memory, return_freed_memory
+from dedup_service.runtime.freed_memory import (
+    keep_little_freed_memory,
+    leave_out_of_collections,
+    return_freed_memory,
+)
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
     UnreadableDecidingStateError,
@@ -194,6 +198,7 @@ class DecidingStore:
         is altered, and StoreFullError.
         """
         keep_little_freed_memory()
+        leave_out_of_collections()
         stored, label = self._stored, StoreLabel(log, policy.space_id)
         if stored is None:
             self._empty()
