@@ -103,11 +103,6 @@ impl HostText {
         self.regions.iter().map(|region| region.held).sum()
     }
 
-    /// Whether no sentence is held.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Return the memory of the tables: 16 KiB for few pages, 16 MiB at most.
     pub fn size_bytes(&self) -> usize {
         self.regions.iter().map(Region::size_bytes).sum()
@@ -446,7 +441,7 @@ mod tests {
             host_text.learn(HOST, b"", b"abc", &values(0..3));
             host_text.learn(HOST, b"ab", b"abcd", &[]);
         }
-        assert!(host_text.is_empty());
+        assert!(host_text.len() == 0);
     }
 
     /// Under one title with many texts, a title that its site gives to all pages, the texts count as titles.

@@ -296,11 +296,6 @@ impl Decider {
         self.settled.count() + self.window.len()
     }
 
-    /// Return whether there is no live entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Decide pages in order of their sequences; append what becomes of each to `decided`.
     ///
     /// # Errors
@@ -442,11 +437,6 @@ impl Decider {
     /// What is known of the hosts' own text.
     pub fn host_text(&self) -> &HostText {
         &self.host_text
-    }
-
-    /// What guards count.
-    pub fn guards(&self) -> Option<&GuardTracker> {
-        self.guards.as_ref()
     }
 
     /// What shards answer, if the settled entries are there.

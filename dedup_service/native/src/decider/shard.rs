@@ -56,11 +56,6 @@ impl Shard {
         self.settled.count() + self.window.len()
     }
 
-    /// Return whether there is no live entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Use another rule for the next page.
     ///
     /// # Errors

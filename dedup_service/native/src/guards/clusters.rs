@@ -135,16 +135,6 @@ impl DuplicateClusters {
         packed
     }
 
-    /// Return the number of clusters.
-    pub fn len(&self) -> usize {
-        self.clusters.len()
-    }
-
-    /// Whether there is no cluster.
-    pub fn is_empty(&self) -> bool {
-        self.clusters.is_empty()
-    }
-
     /// Add a copy to its cluster and return the new sizes.
     pub fn add(&mut self, copy: Copy) -> ClusterSizes {
         let [pages, hosts, titles, texts] = &mut self.grow(copy.original).sketches;
@@ -280,12 +270,12 @@ mod tests {
         for (number, original) in (0..8).chain([0, 8]).enumerate() {
             sizes = clusters.add(copy_of((original, number as u32 + 1, 1, 0, 0)));
         }
-        assert_eq!((clusters.len(), sizes.pages), (7, 1));
+        assert_eq!((clusters.clusters.len(), sizes.pages), (7, 1));
         assert_eq!(clusters.add(copy_of((0, 77, 1, 0, 0))).pages, 3);
         assert_eq!(clusters.add(copy_of((1, 77, 1, 0, 0))).pages, 1);
         clusters.drop(1);
         clusters.drop(99);
-        assert_eq!(clusters.len(), 7);
+        assert_eq!(clusters.clusters.len(), 7);
     }
 
     /// Sequences are those of a longer log, and nothing else changes.

@@ -114,12 +114,6 @@ impl GuardTracker {
         self.share.mark(self.is_suspicious);
     }
 
-    /// Record more decided pages that matched nothing: the same as to follow each.
-    pub fn pass_by(&mut self, pages: usize) {
-        self.is_suspicious = false;
-        self.share.pass_by(pages);
-    }
-
     /// Drop the cluster of the kept page at `sequence`, whose entry was removed.
     pub fn forget(&mut self, sequence: i64) {
         self.clusters.drop(sequence);
@@ -198,7 +192,7 @@ mod tests {
     fn a_surge_is_refused() {
         let guards = Guards { surge_percent: 40, ..Guards::default() };
         let mut tracker = GuardTracker::default();
-        tracker.pass_by(3000);
+        (0..3000).for_each(|_| tracker.follow(None));
         let refused = (0..1000).find_map(|number| {
             tracker.follow(Some(copy(number)));
             tracker.objection(&guards)

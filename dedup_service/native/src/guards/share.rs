@@ -83,13 +83,12 @@ impl AnomalyShare {
 
     /// Count one more page.
     pub fn mark(&mut self, suspicious: bool) {
-        self.go_on(1, suspicious);
-    }
-
-    /// Count more pages, none of them suspicious: the same as to mark each.
-    pub fn pass_by(&mut self, mut pages: usize) {
-        while pages > 0 {
-            pages -= self.go_on(pages, false);
+        let place = (self.decided % RECENT as u64) as usize;
+        self.marked += i64::from(suspicious) - i64::from(self.recent[place]);
+        self.recent[place] = suspicious;
+        self.decided = self.decided.wrapping_add(1);
+        if place + 1 == RECENT {
+            self.learn();
         }
     }
 
@@ -97,22 +96,6 @@ impl AnomalyShare {
     pub fn is_above(&self, percent: u8) -> bool {
         let points = i64::from(percent) * RECENT as i64 * SCALE / 100;
         self.learned > 0 && self.marked * SCALE > self.usual + points
-    }
-
-    /// Count pages of one thousand, so many at most, with the same mark; return how many.
-    fn go_on(&mut self, pages: usize, suspicious: bool) -> usize {
-        let place = (self.decided % RECENT as u64) as usize;
-        let part = &mut self.recent[place..];
-        let count = pages.min(part.len());
-        let part = &mut part[..count];
-        self.marked -= marked(part);
-        part.fill(suspicious);
-        self.marked += marked(part);
-        self.decided = self.decided.wrapping_add(count as u64);
-        if place + count == RECENT {
-            self.learn();
-        }
-        count
     }
 
     /// Learn from the whole thousand before this one, which is left for the next time.
@@ -174,21 +157,19 @@ mod tests {
             prop_assert_eq!(share.percents(), ((recent / 10) as u64, (usual.unwrap_or(0) / 655_360) as u64));
         }
 
-        /// Any number of pages that pass by leaves what they leave one by one, and so does a restored state.
+        /// A restored share goes on like the one that it was made from.
         #[test]
-        fn pages_that_pass_by_are_not_suspicious(parts in prop::collection::vec((any::<bool>(), 0..2500usize), 0..8)) {
-            let (mut at_once, mut singly) = (AnomalyShare::default(), AnomalyShare::default());
-            for (suspicious, pages) in parts {
-                (0..pages).for_each(|_| singly.mark(suspicious));
-                if suspicious {
-                    (0..pages).for_each(|_| at_once.mark(true));
-                } else {
-                    at_once.pass_by(pages);
+        fn a_restored_share_goes_on(marks in marks(), at in any::<prop::sample::Index>()) {
+            let (mut whole, mut restored) = (AnomalyShare::default(), AnomalyShare::default());
+            for (number, mark) in marks.iter().enumerate() {
+                if number == at.index(marks.len()) {
+                    restored = AnomalyShare::from_state(&restored.state()).unwrap();
                 }
-                at_once = AnomalyShare::from_state(&at_once.state()).unwrap();
-                prop_assert_eq!(at_once.state(), singly.state());
-                prop_assert_eq!(at_once.percents(), singly.percents());
+                whole.mark(*mark);
+                restored.mark(*mark);
             }
+            prop_assert_eq!(restored.state(), whole.state());
+            prop_assert_eq!(restored.percents(), whole.percents());
         }
     }
 
@@ -196,10 +177,10 @@ mod tests {
     #[test]
     fn a_surge_does_not_become_usual() {
         let mut share = AnomalyShare::default();
-        share.pass_by(3000);
+        (0..3000).for_each(|_| share.mark(false));
         (0..50_000).for_each(|_| share.mark(true));
         assert_eq!((share.percents(), share.is_above(40)), ((100, 0), true));
-        share.pass_by(601);
+        (0..601).for_each(|_| share.mark(false));
         assert!(!share.is_above(40));
     }
 

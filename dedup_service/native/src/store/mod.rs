@@ -250,11 +250,6 @@ impl Store {
         self.live.len()
     }
 
-    /// Return whether no row is live.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Return the number of the next row that is appended.
     pub fn next_row(&self) -> u32 {
         self.files.next_row

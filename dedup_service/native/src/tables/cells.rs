@@ -57,7 +57,7 @@ pub struct Probe<'a> {
 /// An insertion or a removal.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// Store a row, as [`CellIndex::insert`] does.
+    /// Store a row, and give it its path.
     Insert {
         /// Its number.
         row: u32,
@@ -151,13 +151,9 @@ impl CellIndex {
     }
 
     /// How many rows are in at least one cell.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.entries
-    }
-
-    /// Whether no row is in a cell.
-    pub fn is_empty(&self) -> bool {
-        self.entries == 0
     }
 
     /// The sizes of the index.
@@ -173,15 +169,6 @@ impl CellIndex {
     }
 
     /// Store a row and return its path.
-    ///
-    /// # Errors
-    /// `State` if the row is too large; then nothing changed.
-    pub fn insert(&mut self, row: u32, ordinal: u64, keys: &[u32], sieve: Sieve) -> Result<Vec<u8>> {
-        check_rows([row])?;
-        self.prefetch(keys, TO_CHANGE);
-        Ok(self.inserted(row, ordinal, Probe { keys, sieve }))
-    }
-
     fn inserted(&mut self, row: u32, ordinal: u64, page: Probe) -> Vec<u8> {
         self.sieves.set(row, page.sieve);
         let (slot, levels) = (ordinal % self.slots, self.levels);
@@ -235,13 +222,6 @@ impl CellIndex {
     /// Give back the memory for the sieves of rows that are not used any more, as far as they fill chunks.
     pub fn release_sieves(&mut self, rows: std::ops::Range<u32>) {
         self.sieves.release(rows);
-    }
-
-    /// What the keys of pages lead to.
-    pub fn probe_batch(&self, pages: &[Probe]) -> Found {
-        let mut found = Found::default();
-        self.probe_into(pages, &mut found);
-        found
     }
 
     /// Apply changes, and probe pages between them: page i after the first due[i] changes. All changes are applied at
@@ -666,6 +646,19 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
+    impl CellIndex {
+        pub(crate) fn insert(&mut self, row: u32, ordinal: u64, keys: &[u32], sieve: Sieve) -> Result<Vec<u8>> {
+            let inserted = Insert { row, ordinal, page: Probe { keys, sieve } };
+            self.follow(&[inserted], &[], &[]).map(|(_, mut paths)| paths.remove(0))
+        }
+
+        fn probe_batch(&self, pages: &[Probe]) -> Found {
+            let mut found = Found::default();
+            self.probe_into(pages, &mut found);
+            found
+        }
+    }
+
     /// The definition, in maps. A cell: the row that it holds, and how many it turned away.
     #[derive(Clone, Default)]
     struct Plain {
@@ -875,7 +868,7 @@ mod tests {
                 let half = rows.len() / 2;
                 let end: usize = rows[..half].iter().map(|row| self.live[row].path.len()).sum();
                 for cut in [&paths[..paths.len() - 1], &[&paths[..], &[0]].concat()] {
-                    assert!(index.restore(&rows, &ordinals, &sieves, cut).is_err() && index.is_empty());
+                    assert!(index.restore(&rows, &ordinals, &sieves, cut).is_err() && index.entries == 0);
                 }
                 for (rows, ordinals, sieves, paths) in [
                     (&rows[..half], &ordinals[..half], &sieves[..half], &paths[..end]),
@@ -988,7 +981,7 @@ mod tests {
                 pair.remove(0);
             }
             pair.check();
-            prop_assert!(pair.index.cells.is_empty() && pair.index.turned.is_empty());
+            prop_assert!(pair.index.cells.len() + pair.index.turned.len() == 0);
         }
 
         /// Bytes that are no path of a row are refused, and nothing panics.
@@ -1098,7 +1091,7 @@ mod tests {
         for (row, path) in (0..).zip(&paths) {
             assert!(index.remove(row, row.into(), path));
         }
-        assert!(index.cells.is_empty() && index.turned.is_empty() && index.overflowed == 0);
+        assert!(index.cells.len() + index.turned.len() + index.overflowed == 0);
     }
 
     /// A cell that turned 2^22 - 1 rows away counts as overflowed for good, also after a restart.
@@ -1116,7 +1109,7 @@ mod tests {
                 assert!(index.remove(3, 0, &path(129)));
             }
             assert_eq!((index.overflowed, index.remove(3, 0, &path(129))), (usize::from(sticks), sticks));
-            assert!(index.remove(9, 0, &path(0)) && index.cells.is_empty() != sticks);
+            assert!(index.remove(9, 0, &path(0)) && (index.cells.len() == 0) != sticks);
         }
     }
 

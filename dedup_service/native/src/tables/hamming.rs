@@ -56,16 +56,6 @@ pub struct Found {
 }
 
 impl Found {
-    /// Number of probes.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there was no probe.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// The rows of all queries, one after another.
     pub fn all(&self) -> &[Near] {
         &self.near
@@ -159,19 +149,9 @@ impl HammingIndex {
         self.fingerprints.len()
     }
 
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.fingerprints.is_empty()
-    }
-
     /// Number of distinct fingerprints.
     pub fn distinct(&self) -> usize {
         self.len() - self.twins.len()
-    }
-
-    /// The fingerprint of a row, if it is there.
-    pub fn fingerprint(&self, row: u32) -> Option<u64> {
-        self.fingerprints.get(row)
     }
 
     /// Make an index of rows by their fingerprints, in several threads, at least 1: each group of buckets is laid out once.
@@ -636,7 +616,7 @@ mod tests {
         for radius in 0..=MAX_RADIUS {
             for most in [1, 3, usize::MAX] {
                 index.probe_batch(&queries, radius, most, &mut found).unwrap();
-                assert_eq!(found.len(), queries.len());
+                assert_eq!(found.ends().len(), queries.len());
                 for (number, &query) in queries.iter().enumerate() {
                     assert_eq!(
                         found.of(number),
@@ -768,7 +748,7 @@ mod tests {
         assert!(matches!(index.probe_batch(&[0], 3, 0, &mut found), Err(TableError::Configuration(_))));
         index.insert_batch(&[u32::MAX - 1], &[7]).unwrap();
         assert!(index.remove_batch(&[u32::MAX - 1], &[8]).is_err());
-        assert_eq!((index.len(), index.fingerprint(u32::MAX - 1), index.fingerprint(1)), (1, Some(7), None));
+        assert_eq!((index.len(), index.fingerprints.get(u32::MAX - 1), index.fingerprints.get(1)), (1, Some(7), None));
     }
 
     /// Ten thousand rows of one fingerprint are one entry, and half of 50,000 in one bucket cost some hundred comparisons.

@@ -38,11 +38,6 @@ impl<T: Copy + Default> RowColumn<T> {
         self.len
     }
 
-    /// Whether no row has a value.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The value of a row, if it has one.
     #[inline]
     pub fn get(&self, row: u32) -> Option<T> {
@@ -216,6 +211,6 @@ mod tests {
         for row in [u32::MAX, 4_000_000_000, 0] {
             assert_eq!(column.remove(row), Some(u64::from(row)));
         }
-        assert!(column.is_empty() && column.bytes() == 0);
+        assert!(column.len() == 0 && column.bytes() == 0);
     }
 }

@@ -337,11 +337,6 @@ impl SlotTable {
         self.used
     }
 
-    /// Whether there is no element.
-    pub fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
     /// Memory reserved.
     pub fn bytes(&self) -> usize {
         self.pool.bytes() + PARTS * size_of::<Part>()
@@ -570,7 +565,7 @@ mod tests {
                 assert!(table.bytes() < full / 2);
             }
         }
-        assert!(table.bytes() < empty + (full - empty) / 50 && table.is_empty());
+        assert!(table.bytes() < empty + (full - empty) / 50 && table.len() == 0);
     }
 
     /// Identities that all have one home make searches long, and nothing else.

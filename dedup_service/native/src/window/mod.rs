@@ -164,11 +164,6 @@ impl Window {
         self.young
     }
 
-    /// Whether no live entry is not settled.
-    pub fn is_empty(&self) -> bool {
-        self.young == 0
-    }
-
     /// Return the number of pages that are announced.
     pub fn announced(&self) -> usize {
         self.start + self.entries.len() - self.end
