@@ -41,7 +41,6 @@ from benchmarks.service.sharded import ShardedContender
 from benchmarks.store import PREPARED, progress_bar
 from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entries import native_entry
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
 from dedup_service.core.page import Page, PreparedPage
@@ -248,7 +247,7 @@ def fill(alone: Replica, shards: Sequence[Shard], stream: StreamPages, kept: int
             alone._decider.enter(entries)  # noqa: SLF001
             for shard in shards:
                 assert shard._entries is not None  # noqa: SLF001
-                own = [native_entry(entry) for entry in entries if shard.number.owns(entry.ordinal)]
+                own = [entry for entry in entries if shard.number.owns(entry.ordinal)]
                 shard._entries.keep(own)  # noqa: SLF001
                 shard._entries.settle(entries[-1].ordinal + IndexLayout().window)  # noqa: SLF001
             advance(len(entries))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.page import Fingerprint, Page, PreparedPage

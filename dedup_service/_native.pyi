@@ -86,14 +86,8 @@ class Manifest:
     note: bytes
     number: int
 
-class BytesFound:
-    """Bytes of n rows. data: all of them; offsets: int64[n + 1], those of row i are at offsets[i]:offsets[i + 1]."""
-
-    data: bytes
-    offsets: bytes
-
 class PageStore:
-    """The kept pages in a folder, by row number (`native/src/store`). Rows are ROW of `entry_rows`, as bytes.
+    """The kept pages in a folder, by row number (`native/src/store`).
 
     Methods raise StoreDamagedError for altered files, StoreFullError if the disk does not take something, and
     StateError for a call that contradicts the store or comes after `close`. KeyError: a row is not live.
@@ -145,11 +139,8 @@ class PageStore:
     def take_extra(self) -> bytes:
         """Return what the commit that was opened had beside the rows; nothing when it is called again."""
 
-    def append(self, rows: bytes, sieves: Buffer, contents: bytes) -> int:
-        """Append ROW[n] in order of sequences, behind all others; return the first number.
-
-        sieves: uint64[n, 2]; contents: the evidence of each, followed by its path of 1,032 bytes at most.
-        """
+    def append(self, entries: Sequence[Entry]) -> int:
+        """Append settled entries in order of sequences, behind all others; return the first row."""
 
     def remove(self, rows: Buffer) -> None:
         """Remove live rows, uint32[n], each once; KeyError, and none is removed, if one is not live."""
@@ -157,22 +148,10 @@ class PageStore:
     def erase(self, rows: Buffer) -> None:
         """Remove rows, uint32[n], and make them zeros durably; waits for the disk."""
 
-    def live(self, rows: Buffer) -> bytes:
-        """Return which rows, uint32[n], are live: bool[n]."""
+    def entries(self, rows: Buffer, *, with_evidence: bool = True) -> list[Entry]:
+        """Return live rows, uint32[n], without those that their owner, the only one who may, has taken away.
 
-    def rows(self, rows: Buffer) -> bytes:
-        """Return ROW[n] of live rows, uint32[n]. All but `evidence_bytes` is 0 of one that its owner has lost."""
-
-    def evidence(self, rows: Buffer) -> BytesFound:
-        """Return the evidence of live rows, uint32[n]; zeros of one that its owner has lost. Does not read rows."""
-
-    def paths(self, rows: Buffer) -> BytesFound:
-        """Return the paths of live rows, uint32[n]; none of one that its owner has lost. Does not read evidence."""
-
-    def entries(self, rows: Buffer) -> tuple[bytes, bytes]:
-        """Return live rows, uint32[n], as `append` takes them, but for their sieves.
-
-        ROW[n], and contents; all of a row that its owner has lost is 0, and it has no content.
+        with_evidence: False leaves it on the disk; it is b"" then.
         """
 
     def live_rows(self, first: int, limit: int) -> bytes:
@@ -278,29 +257,20 @@ class Rule:
     def min_rough_jaccard(self) -> float:
         """Rough Jaccard similarity below which no row of the table can hold."""
 
-    def compare(self, kept: PageSide, page: PageSide, common: Buffer, same_host: bool) -> ComparedPages | None:
+    def compare(self, kept: Entry, page: Entry, common: Buffer) -> ComparedPages | None:
         """Compare a page with a kept one; None if it is neither a match nor a near miss.
 
-        common: values of sentences that the host of either page repeats, ascending: uint32[n]. same_host: whether both
-        are of one host.
+        common: values of sentences that the host of either page repeats, ascending: uint32[n].
         """
-
-class PageSide:
-    """What a rule looks at in one of two pages: fingerprints and hashes, unsigned 64-bit or None, packed evidence."""
-
-    def __init__(
-        self, words: int | None, body: int | None, body_hash: int | None, text_hash: int | None, evidence: bytes
-    ) -> None: ...
 
 class ComparedPages:
     """What a rule says of a candidate.
 
-    score: of a match, 0 to 1, None if it is none. rank: of a near miss, which is the higher the more it says, None of a
-    match. reason: of a verdict; that of a near miss ends with the kept page's name.
+    score: of a match, 0 to 1, None of a near miss. reason: of a verdict; that of a near miss ends with the kept page's
+    name.
     """
 
     score: float | None
-    rank: float | None
     reason: str
 
 def similarity(
@@ -313,7 +283,8 @@ def similarity(
     """Return the quantities of two pages by the names of `Similarity`: floats but for `combined`, an exact fraction.
 
     `common_letters` has one for each page. pages: packed evidence. distance: in the channels `words` and `body`, in
-    bits. common, same_host: as in `Rule.compare`. mu_thousandths: the weight μ of the combined similarity, 1 to 1000.
+    bits. common: as in `Rule.compare`. same_host: whether both are of one host.
+    mu_thousandths: the weight μ of the combined similarity, 1 to 1000.
     """
 
 def score_of(words: int | None, body: int | None) -> float | None:
@@ -347,7 +318,15 @@ class Page:
     ) -> None: ...
 
 class Entry:
-    """A kept page: see `core.decision.entries.Entry`."""
+    """One kept page, which nobody changes.
+
+    sequence: its place in the log. words, body: fingerprints, unsigned 64-bit, None if absent. body_hash, text_hash,
+    url_hash: of the exact form of the body, of title and body, and of the canonical URL, unsigned 64-bit. host: 32-bit
+    hash of the URL's host. indexed: whether the block indexes have it. ordinal: number of pages decided before it.
+    keys: its keys, as the prepared page has them while the entry is in the window, and then its path through the cells
+    (`core.index.cell_index`); `settled` says which. row: of a settled entry in its store, -1 of others; equal entries
+    may have different ones. flags: which values there are.
+    """
 
     sequence: int
     words: int | None
@@ -362,6 +341,7 @@ class Entry:
     keys: bytes
     settled: bool
     row: int
+    flags: int
 
     def __init__(
         self,
@@ -370,15 +350,25 @@ class Entry:
         body: int | None,
         body_hash: int | None,
         url_hash: int,
-        indexed: bool,
-        evidence: bytes,
-        text_hash: int | None,
-        host: int,
-        ordinal: int,
-        keys: bytes,
-        settled: bool,
-        row: int,
+        indexed: bool = True,
+        evidence: bytes = b"",
+        text_hash: int | None = None,
+        host: int = 0,
+        ordinal: int = 0,
+        keys: bytes = b"",
+        settled: bool = False,
+        row: int = -1,
     ) -> None: ...
+    def __eq__(self, other: object) -> bool: ...
+    def at(self, sequence: int) -> Entry:
+        """Return the same entry at another sequence."""
+
+def promising(entries: Sequence[Entry], page: Entry, most: int) -> list[int]:
+    """Return the places of the entries that look nearest to a page, so many at most.
+
+    By the smaller distance of the two channels, or by the first 256 bits of the sketches, as far as more of them are
+    equal than by chance.
+    """
 
 class Decided:
     """What becomes of a page.

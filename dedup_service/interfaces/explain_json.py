@@ -81,7 +81,7 @@ def _page(page: KnownPage, text: str | None, *, kept: bool) -> dict[str, Any]:
         "host": _clean(host_of(cut(page.url, MAX_URL)), MAX_WORDS),
         "title": _clean(page.title, MAX_TITLE),
         "kept": kept,
-        "fingerprint": {name: _hex(page.entry.channel(name)) for name in CHANNELS},
+        "fingerprint": {name: _hex(getattr(page.entry, name)) for name in CHANNELS},
         "letters": evidence.letters,
         "shingles": evidence.shingles,
         "numbers": evidence.number_count,

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dedup_service import _native
-from dedup_service.core.decision.entries import Entry, RemovedEntry, entry_of_native, native_entry
-from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service._native import Entry
+from dedup_service.core.decision.entries import RemovedEntry
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries, HeldValues
 from dedup_service.core.decision.expiry import ExpiryReason, ExpiryState
 from dedup_service.core.decision.guard_state import Copy, GuardState
@@ -32,7 +32,7 @@ from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import LEVELS
 from dedup_service.core.index.block_index import IndexStatistics
-from dedup_service.core.index.cell_index import CellStatistics
+from dedup_service.core.index.cell_index import CellStatistics, keys_in
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import CHANNELS, PreparedPage
 from dedup_service.core.record_columns import BODY, BODY_HASH, TEXT_HASH, WORDS, PagesInColumns, RecordColumns
@@ -188,7 +188,7 @@ class Decider:
         names: PageNames,
         *,
         layout: IndexLayout | None = None,
-        restored: EntryPieces = (),
+        restored: Iterable[Sequence[Entry]] = (),
         state: DeciderState | None = None,
         overrides: Overrides | None = None,
         entries: EntryStore | None = None,
@@ -197,7 +197,7 @@ class Decider:
     ) -> None:
         state, layout = state or DeciderState(), layout or IndexLayout()
         self.rule, self.space_id, self._names, self._keep, self._entries = rule, space_id, names, keep, entries
-        given = [entry for piece in restored for entry in piece.entries()]
+        given = [entry for piece in restored for entry in piece]
         young = {entry.sequence: entry for entry in (*(one for one in given if not one.settled), *state.young)}
         guards, expiry = state.guards, state.expiry
         self._native = _native.Decider(
@@ -209,9 +209,9 @@ class Decider:
             tables=None if entries is None else entries.tables,
             answered=None if elsewhere is None else elsewhere.begun,
             ordinal=state.ordinal,
-            settled=[native_entry(entry) for entry in given if entry.settled],
-            young=[native_entry(entry) for entry in young.values()],
-            removed=[(one.ordinal, native_entry(one.entry)) for one in state.removed],
+            settled=[entry for entry in given if entry.settled],
+            young=list(young.values()),
+            removed=[(one.ordinal, one.entry) for one in state.removed],
             host_text=state.host_text,
             guards=None if guards is None else guards.fields(),
             expiry=(expiry.up_to, expiry.times, expiry.by_count, expiry.by_age),
@@ -285,8 +285,7 @@ class Decider:
 
     def entry(self, sequence: int) -> Entry | None:
         """Return the live entry of the page at `sequence`, or None."""
-        found = self._native.entry(sequence)
-        return None if found is None else entry_of_native(found)
+        return self._native.entry(sequence)
 
     def holds(self, sequence: int) -> bool:
         """Whether the page at `sequence` has a live entry."""
@@ -344,11 +343,11 @@ class Decider:
         packed = [(kept, removes, None if copy is None else copy.pack()) for kept, removes, copy in effects]
         self._native.apply(native_pages(pages), packed)
 
-    def enter(self, entries: Sequence[Entry]) -> None:
-        """Keep entries of another log as pages that come next, with their sequences, in order; keys as of a page."""
+    def enter(self, entries: Sequence[Entry], after: int = 0) -> None:
+        """Keep entries of another log as pages that come next, in order, with `after` added to their sequences."""
         pages = [
             _native.Page(
-                entry.sequence,
+                after + entry.sequence,
                 entry.words,
                 entry.body,
                 entry.body_hash,
@@ -356,7 +355,7 @@ class Decider:
                 entry.url_hash,
                 entry.host << 32,
                 entry.evidence,
-                entry.keys,
+                keys_in(entry),
                 claim=None,
                 is_judged=entry.indexed,
             )
@@ -392,8 +391,8 @@ class Decider:
         up_to, times, by_count, by_age = expiry
         return DeciderState(
             ordinal=ordinal,
-            young=tuple(map(entry_of_native, young)),
-            removed=tuple(RemovedEntry(at, entry_of_native(entry)) for at, entry in removed),
+            young=tuple(young),
+            removed=tuple(RemovedEntry(at, entry) for at, entry in removed),
             host_text=host_text,
             guards=None if guards is None else GuardState.of(guards),
             expiry=ExpiryState(up_to=up_to, times=times, by_count=by_count, by_age=by_age),
@@ -402,26 +401,22 @@ class Decider:
 
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them on disk."""
-        young = HeldValues(tuple(map(entry_of_native, self._native.young())))
+        young = HeldValues(tuple(self._native.young()))
         if self._entries is not None:
             return HeldEntries((*self._entries.held().parts, young))
         return HeldEntries((*(HeldValues(tuple(piece)) for piece in self._settled()), young))
-
-    def rows(self) -> EntryRows:
-        """Return the live entries, in order of sequence."""
-        return self.held().rows()
 
     def sizes(self) -> CandidateSizes:
         """Return the sizes of the indexes; takes about 1 ms. Fingerprints of the window count, too."""
         sizes = CandidateSizes.of(self._native.sizes(), "entries" if self._entries is None else "rows")
         return replace(sizes, memory={**sizes.memory, "host_text": self.host_text_bytes})
 
-    def _settled(self) -> Iterator[Iterable[Entry]]:
+    def _settled(self) -> Iterator[list[Entry]]:
         """Yield the settled entries in memory, some at a time."""
         first = 0
         while (piece := self._native.piece(first, _PIECE_ROWS)) is not None:
             last, entries = piece
-            yield map(entry_of_native, entries)
+            yield entries
             first = last + 1
 
     def _decision(self, sequence: int, prepared: PreparedPage, one: _native.Decided) -> Decision:

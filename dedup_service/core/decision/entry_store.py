@@ -4,25 +4,18 @@ A *row* is the number of a settled entry, a uint32: what all tables of an index 
 in the order of the log and are never used again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from dedup_service._native import PageStore, TablesBuild
-from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
-
-Numbers = npt.NDArray[np.integer[Any]]
+from dedup_service._native import Entry, PageStore, TablesBuild
 
 
 class HeldPart(Protocol):
     """Some of the live entries, as they were; any thread may read it."""
 
-    def pieces(self) -> Iterator[EntryRows]:
-        """Yield copies of the live entries piece by piece, in order of sequence; may be repeated."""
+    def pieces(self) -> Iterator[Sequence[Entry]]:
+        """Yield the live entries piece by piece, in order of sequence; may be repeated."""
         ...
 
     def has(self, sequence: int) -> bool:
@@ -40,8 +33,8 @@ class HeldEntries:
 
     parts: tuple[HeldPart, ...] = ()
 
-    def __iter__(self) -> Iterator[EntryRows]:
-        """Yield copies of the live entries piece by piece, in order of sequence; may be repeated."""
+    def __iter__(self) -> Iterator[Sequence[Entry]]:
+        """Yield the live entries piece by piece, in order of sequence; may be repeated."""
         return (piece for part in self.parts for piece in part.pieces() if len(piece))
 
     def has(self, sequence: int) -> bool:
@@ -53,12 +46,9 @@ class HeldEntries:
         sizes = [part.size() for part in self.parts]
         return sum(entries for entries, _ in sizes), sum(evidence for _, evidence in sizes)
 
-    def rows(self) -> EntryRows:
-        """Return the live entries in one piece, in order of sequence."""
-        parts = list(self)
-        if not parts:
-            return EntryRows.none()
-        return EntryRows(np.concatenate([part.rows for part in parts]), b"".join(part.evidence for part in parts))
+    def entries(self) -> list[Entry]:
+        """Return the live entries, in order of sequence."""
+        return [entry for piece in self for entry in piece]
 
 
 class EntryStore(Protocol):
@@ -85,9 +75,9 @@ class HeldValues:
 
     entries: tuple[Entry, ...]
 
-    def pieces(self) -> Iterator[EntryRows]:
+    def pieces(self) -> Iterator[Sequence[Entry]]:
         """Yield the entries in one piece."""
-        yield EntryRows.from_entries(self.entries)
+        yield self.entries
 
     def has(self, sequence: int) -> bool:
         """Return whether the page at `sequence` is among them."""
@@ -95,4 +85,9 @@ class HeldValues:
 
     def size(self) -> tuple[int, int]:
         """Return the number of entries and the bytes of their evidence."""
-        return len(self.entries), sum(len(entry.evidence) + len(entry.keys) for entry in self.entries)
+        return len(self.entries), bytes_of(self.entries)
+
+
+def bytes_of(entries: Iterable[Entry]) -> int:
+    """Return the bytes of the evidence of entries, with their keys."""
+    return sum(len(entry.evidence) + len(entry.keys) for entry in entries)

@@ -11,13 +11,13 @@ that were deleted before they were read (`ExpiredRecord`) have one outcome toget
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
-from dedup_service._native import HostText
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.bases import BasedState, base_of
 from dedup_service.core.decision.decider import (
     CandidateSizes,
@@ -27,8 +27,6 @@ from dedup_service.core.decision.decider import (
     MutablePageNames,
     SettledElsewhere,
 )
-from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.decision.seen_records import SeenRecords
@@ -157,7 +155,7 @@ class Replica:
         self,
         names: MutablePageNames,
         *,
-        rows: EntryPieces = (),
+        rows: Iterable[Sequence[Entry]] = (),
         state: ReplicaState | None = None,
         entries: OpenEntries | None = None,
         candidates: NewCandidates | None = None,
@@ -273,10 +271,6 @@ class Replica:
     def corrections(self) -> tuple[CorrectionRecord, ...]:
         """The corrections in force, oldest first."""
         return self._overrides.records
-
-    def rows(self) -> EntryRows:
-        """Return the live entries, in order of sequence."""
-        return EntryRows.none() if self._decider is None else self._decider.rows()
 
     def sizes(self) -> CandidateSizes | None:
         """Return the sizes of the indexes, None before there is a policy; takes about 1 ms."""
@@ -546,7 +540,7 @@ class Replica:
         self._decider.keep = record.policy.keep
         self.policy, self.policy_sequence = record.policy, sequence
 
-    def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
+    def _new_decider(self, policy: Policy, rows: Iterable[Sequence[Entry]], state: DeciderState) -> Decider:
         entries = None if self._open_entries is None else self._open_entries(self.log or "", policy)
         return Decider(
             policy.rule,

@@ -32,8 +32,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from dedup_service._native import Entry
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entries import distance_between, entry_of_page
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import MAX_RADIUS, Similarity
 from dedup_service.core.page import PreparedPage
@@ -84,7 +85,7 @@ class CandidatePairs:
         if prepared.body_hash is None or prepared.body_hash in self._bodies:
             return
         self._bodies.add(prepared.body_hash)
-        entry = Entry.from_page(place, prepared, url_hash(prepared.page.canonical_url))
+        entry = entry_of_page(place, prepared, url_hash(prepared.page.canonical_url))
         host = urlsplit(prepared.page.canonical_url).hostname or ""
         self._compare(entry, host, prepared)
         self._decider.replay([(place, prepared)], [(True, None, None)])
@@ -103,7 +104,7 @@ class CandidatePairs:
             similarity = Similarity(
                 Evidence(earlier.evidence),
                 evidence,
-                earlier.distance_to(prepared.fingerprint),
+                distance_between(earlier, prepared.fingerprint),
                 same_host=earlier.host == entry.host,
             )
             rule_margin = margin(self._rule, similarity)

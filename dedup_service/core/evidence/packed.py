@@ -14,7 +14,6 @@ import struct
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 from dedup_service.core.evidence.numbers import CHARACTERS, figures_digest, numbers_of, sampled_numbers
 from dedup_service.core.evidence.sentences import ENDS, sentence_values
@@ -28,9 +27,6 @@ SHINGLE = 5
 """Letters of a shingle. Measured: docs/quality.md."""
 
 MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 128, 32
-
-BITS = np.array([byte.bit_count() for byte in range(256)], np.uint8)
-"""How many bits of each byte are set."""
 
 _HEADER = struct.Struct("<IIIIIQBBBH")
 _SKETCH_AT = _HEADER.size
@@ -152,35 +148,6 @@ def title_terms(title: npt.NDArray[np.uint32], letters: npt.NDArray[np.bool_]) -
             run += 1
             before = code
     return np.unique((hashes[:count] >> np.uint64(48)).astype(np.uint16))[:MAX_TERMS]
-
-
-def equal_sketch_bits(
-    packed: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
-    sketch: npt.NDArray[np.uint8],
-) -> npt.NDArray[np.int64]:
-    """Return how many bits of the sketch of each of n pieces of packed evidence equal those of `sketch`: int64[n].
-
-    packed: the bytes of all pieces, uint8. starts, sizes: of each piece, int64[n]. sketch: uint8[m], the first m
-    bytes of one. A piece that is too short has 0.
-    """
-    equal = np.zeros(len(starts), np.int64)
-    whole = np.flatnonzero(sizes >= _REST_AT)
-    if len(whole):
-        sketches = sliding_window_view(packed, len(sketch))[starts[whole] + _SKETCH_AT]
-        equal[whole] = BITS[~(sketches ^ sketch)].sum(axis=1, dtype=np.int64)
-    return equal
-
-
-def size_of(packed: bytes) -> int:
-    """Return `Evidence.size` of packed evidence, in a tenth of the time."""
-    return int.from_bytes(packed[4:8], "little")
-
-
-def sketch_of(packed: bytes, size: int) -> bytes:
-    """Return the first `size` bytes of the sketch in packed evidence; b"" for empty evidence."""
-    return packed[_SKETCH_AT : _SKETCH_AT + size]
 
 
 class Evidence:

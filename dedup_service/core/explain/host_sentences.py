@@ -12,8 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service._native import HostText
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry, HostText
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sentences import ENDS, sentences_in_order
 from dedup_service.core.text.normalise import code_points, fold

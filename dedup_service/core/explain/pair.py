@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service._native import ComparedPages, PageSide, Rule
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import ComparedPages, Entry, Rule
+from dedup_service.core.decision.entries import distance_between
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.keys import LEVELS, unpacked_keys
 from dedup_service.core.evidence.packed import Evidence
@@ -17,7 +17,7 @@ from dedup_service.core.evidence.similarity import NONE_COMMON, Similarity
 from dedup_service.core.explain.channels import ChannelView, compare_channel
 from dedup_service.core.explain.rule_table import RowView, nearest_row, rows_of
 from dedup_service.core.index.cell_index import path_keys
-from dedup_service.core.page import CHANNELS, Fingerprint
+from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.rule import MatchRule
 
 SAME_TEXT = "same text"
@@ -127,13 +127,13 @@ def explain_pair(
     evidence, kept, compiled = Evidence(one.evidence), Evidence(other.evidence), Rule(rule)
     ours, theirs = _keys(one), _keys(other)
     same_host = one.host == other.host
-    similarity = Similarity(kept, evidence, other.distance_to(Fingerprint(one.words, one.body)), common, same_host)
+    similarity = Similarity(kept, evidence, distance_between(other, one), common, same_host)
     return PairView(
         channels=tuple(
             compare_channel(
                 name,
-                one.channel(name),
-                other.channel(name),
+                getattr(one, name),
+                getattr(other, name),
                 rule.radius(name),
                 indexed=one.indexed and other.indexed,
             )
@@ -145,13 +145,9 @@ def explain_pair(
         similarity=similarity,
         compared=not rule.verified or evidence.rough_jaccard(other.evidence) >= compiled.min_rough_jaccard,
         rows=rows_of(rule, similarity),
-        found=compiled.compare(_side(other), _side(one), common, same_host),
+        found=compiled.compare(other, one, common),
         override=None if overrides is None else _override(overrides, one.url_hash, other.url_hash),
     )
-
-
-def _side(entry: Entry) -> PageSide:
-    return PageSide(entry.words, entry.body, entry.body_hash, entry.text_hash, entry.evidence)
 
 
 def _keys(entry: Entry) -> set[int]:

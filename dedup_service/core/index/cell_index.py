@@ -11,12 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.evidence.keys import PARTS
+from dedup_service._native import Entry
+from dedup_service.core.evidence.keys import LEVELS, PARTS
 
-SIEVE_BYTES = 16
-"""Bytes of a sketch that the sieve compares."""
-
-EMPTY_PART = 128
+_EMPTY_PART = 128
 """Level of a part in which an entry is in no cell, plus the number of its keys there, all of which turned it away."""
 
 
@@ -38,3 +36,17 @@ class CellStatistics:
 def path_keys(path: bytes) -> npt.NDArray[np.uint32]:
     """Return the keys of a path, part after part: uint32[n]."""
     return np.frombuffer(path[PARTS:], "<u4").astype(np.uint32)
+
+
+def keys_in(entry: Entry) -> bytes:
+    """Return the packed keys that are known of an entry: of a settled one, those of its path, and 0 for the others."""
+    if not entry.settled or not entry.keys:
+        return entry.keys
+    found = path_keys(entry.keys)
+    keys = np.zeros((PARTS, LEVELS), "<u4")
+    at = 0
+    for part, level in enumerate(entry.keys[:PARTS]):
+        count = level + 1 if level < _EMPTY_PART else level - _EMPTY_PART
+        keys[part, :count] = found[at : at + count]
+        at += count
+    return keys.tobytes()

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from dedup_service import _native
 from dedup_service.core.decision.bases import BasedState
 from dedup_service.core.decision.decider import CandidateSizes, MutablePageNames, native_pages
-from dedup_service.core.decision.entries import native_entry
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.decision.replica import OpenBases, OpenEntries, batches_of, begun_with_bases, decided_pages
@@ -386,9 +385,7 @@ class Shard:
             kept[entry.ordinal - first] = 1
         removals = tuple(EntryRemoval(one.ordinal, one.entry.sequence, one.entry.ordinal) for one in state.removed)
         own = [entry for entry in waiting if self.number.owns(entry.ordinal)]
-        message = UndecidedMessage(
-            -1, first, len(kept), list(map(native_entry, own)), [self._names.name(entry.sequence) for entry in own]
-        )
+        message = UndecidedMessage(-1, first, len(kept), own, [self._names.name(entry.sequence) for entry in own])
         message.outcome = MessageOutcome(-1, first, bytes(kept), removals)
         self._undecided.append(message)
 

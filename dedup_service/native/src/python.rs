@@ -22,7 +22,6 @@ use pyo3::types::PyBytes;
 
 use crate::decider::message_of;
 use crate::error::TableError;
-use crate::tables::cells::Sieve;
 use crate::tables::{blocks, hamming};
 
 impl From<TableError> for PyErr {
@@ -56,11 +55,6 @@ fn work<T: Send, E: Into<PyErr> + Send>(
 
 fn values<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> {
     buffer.to_vec(py)
-}
-
-/// The sieves in a buffer of two words a row; a last word alone is left out.
-fn sieves_of(py: Python<'_>, buffer: &PyBuffer<u64>) -> PyResult<Vec<Sieve>> {
-    Ok(values(py, buffer)?.chunks_exact(2).map(|words| [words[0], words[1]]).collect())
 }
 
 fn bytes_of<T: bytemuck::NoUninit>(py: Python<'_>, values: &[T]) -> Py<PyBytes> {
@@ -162,17 +156,17 @@ mod _native {
     #[pymodule_export]
     use super::building::TablesBuild;
     #[pymodule_export]
-    use super::decider::{Decided, Decider, Entry, Page};
+    use super::decider::{Decided, Decider, Entry, Page, promising};
     #[pymodule_export]
     use super::guards::clusters_after;
     #[pymodule_export]
     use super::host_text::HostText;
     #[pymodule_export]
-    use super::rule::{ComparedPages, PageSide, Rule, score_of, similarity};
+    use super::rule::{ComparedPages, Rule, score_of, similarity};
     #[pymodule_export]
     use super::shards::{ShardEntries, found_in_answer, packed_entries, pages_of_shard, unpacked_entries};
     #[pymodule_export]
-    use super::store::{BytesFound, Manifest, PageStore, PendingCommit, StoreLabel, read_commit, read_manifest};
+    use super::store::{Manifest, PageStore, PendingCommit, StoreLabel, read_commit, read_manifest};
     #[pymodule_export]
     use super::{HammingIndex, NearRows, block_bounds, panic_on_purpose};
 }

@@ -16,7 +16,7 @@ from collections import Counter
 import numpy as np
 
 from dedup_service.runtime.embedded.journal import Journal, change_counters
-from dedup_service.runtime.store.stored_entries import StoredEntries, rows_of
+from dedup_service.runtime.store.stored_entries import StoredEntries
 
 MOVED = "evidence_moved"
 
@@ -42,9 +42,9 @@ class Move:
         numbers = np.frombuffer(self._entries.pages.live_rows(self._done, STEP_ROWS), np.uint32)
         numbers = numbers[numbers < end]
         last = int(numbers[-1]) + 1 if len(numbers) == STEP_ROWS else end
-        sequences = [(sequence,) for sequence in rows_of(self._entries.pages, numbers)["sequence"].tolist()]
+        entries = self._entries.pages.entries(numbers, with_evidence=False)
         with self._journal.database.transaction() as connection:
-            connection.executemany("DELETE FROM evidence WHERE sequence = ?", sequences)
+            connection.executemany("DELETE FROM evidence WHERE sequence = ?", [(one.sequence,) for one in entries])
             change_counters(connection, Counter({MOVED: last - self._counted}))
         self._counted = self._done = last
         return last < end

@@ -18,8 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
-from dedup_service._native import HostText
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.extraction import extract, to_page

@@ -16,12 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dedup_service._native import StoreLabel, clusters_after
+from dedup_service._native import Entry, StoreLabel, clusters_after
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.guard_state import GuardState
-from dedup_service.core.evidence.keys import LEVELS, PARTS
-from dedup_service.core.index.cell_index import EMPTY_PART, path_keys
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
@@ -29,7 +26,7 @@ from dedup_service.runtime.embedded.bases import Base
 from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.restore import state_in
 from dedup_service.runtime.store.decider_state import encode_state
-from dedup_service.runtime.store.stored_entries import Report, StoredEntries, held_of, live_pieces
+from dedup_service.runtime.store.stored_entries import Report, StoredEntries, live_pieces
 
 _PIECE = 512
 """Pages that are entered together."""
@@ -86,7 +83,7 @@ def _enter(base: Base, after: int, decider: Decider, report: Report) -> None:
     """Enter the pages of a base. after: records before those of the base."""
     done = 0
     for piece in _pieces(base):
-        decider.enter([replace(entry, sequence=after + entry.sequence, keys=keys_in(entry)) for entry in piece])
+        decider.enter(piece, after)
         done += len(piece)
         report(f"entering pages of base {base.name}", done, base.entries)
     for minute, since in np.frombuffer(base.state.expiry.times, np.int64).reshape(-1, 2).tolist():
@@ -99,23 +96,9 @@ def _pieces(base: Base) -> Iterator[list[Entry]]:
         return
     with closing(base.store(held=True)) as store:
         for numbers in live_pieces(store, _PIECE):
-            yield list(held_of(store, numbers).entries())
+            yield store.entries(numbers)
     if base.state.young:
         yield list(base.state.young)
-
-
-def keys_in(entry: Entry) -> bytes:
-    """Return the packed keys that are known of an entry: of a settled one, those of its path, and 0 for the others."""
-    if not entry.settled or not entry.keys:
-        return entry.keys
-    found = path_keys(entry.keys)
-    keys = np.zeros((PARTS, LEVELS), "<u4")
-    at = 0
-    for part, level in enumerate(entry.keys[:PARTS]):
-        count = level + 1 if level < EMPTY_PART else level - EMPTY_PART
-        keys[part, :count] = found[at : at + count]
-        at += count
-    return keys.tobytes()
 
 
 def _guards(base: Base, after: int, guards: GuardState | None) -> GuardState | None:

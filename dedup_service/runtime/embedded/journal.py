@@ -6,11 +6,11 @@ because the fsync is the expensive part. `journal_reader` has the queries.
 `log` is the total order: one row for each record, its sequence is the row id. Rows are deleted only by `deletion`, and
 nothing of them is changed but what `erasure` takes down.
   page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
-              `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
-              of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
-              replaced; `detail`: what a match added to the guard state (bytes, see
-              `core.decision.duplicate_clusters`), NULL for a page without a match; `published`: day on which it was
-              published (`core.dates`); `text_percent`: its share of main text; both NULL where that is not known.
+              `entry`: `flags` of the entry that it added, NULL if it added none; `repeats`: sequence of the page that
+              the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update replaced; `detail`:
+              what a match added to the guard state (bytes, see `core.decision.guard_state`), NULL for a page without a
+              match; `published`: day on which it was published (`core.dates`); `text_percent`: its share of main text;
+              both NULL where that is not known.
   retraction  `removes`: sequence of the kept page that was removed; `detail`: the reason.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.

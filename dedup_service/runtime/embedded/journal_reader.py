@@ -18,7 +18,7 @@ import xxhash
 from dedup_service.core.dates import day_of
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import Decision
-from dedup_service.core.decision.entry_rows import INDEXED, page_flags, signed, unsigned
+from dedup_service.core.decision.entries import entry_of_page, signed, unsigned
 from dedup_service.core.decision.guard_state import Copy
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
@@ -47,6 +47,9 @@ VERDICTS = "log AS page LEFT JOIN log AS kept ON kept.sequence = page.repeats"
 _NAMED = f"name CROSS JOIN {VERDICTS}"  # CROSS JOIN: SQLite keeps this order, so the index of names comes first
 
 _KINDS = frozenset(kind.value for kind in VerdictKind)
+
+_INDEXED = 8
+"""Flag of an entry that the block indexes have it."""
 
 Text = str | bytes | None
 """The stored form of a string."""
@@ -101,7 +104,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         signed(fingerprint.body),
         signed(decided.prepared.body_hash),
         signed(decided.prepared.text_hash),
-        page_flags(decided.prepared) if decided.decision.kept else None,
+        entry_of_page(0, decided.prepared, 0).flags if decided.decision.kept else None,
         decided.decision.replaces,
         None if copy is None else copy.pack(),
         *_replaced(decided),
@@ -214,7 +217,7 @@ def _record_of(row: tuple[Any, ...]) -> JournalRecord:
         Fingerprint(unsigned(words), unsigned(body)),
         unsigned(body_hash),
         evidence or b"",
-        None if entry is None or entry & INDEXED else "not judged",
+        None if entry is None or entry & _INDEXED else "not judged",
         unsigned(text_hash),
         keys or b"",
     )

@@ -18,9 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dedup_service._native import HostText
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.decider import Decider, DeciderState, Decision
-from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError

@@ -18,11 +18,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service._native import HostText, PageStore, StoreLabel
+from dedup_service._native import Entry, HostText, PageStore, StoreLabel
 from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.entry_store import HeldEntries, HeldValues, Numbers
+from dedup_service.core.decision.entries import entry_of_page
+from dedup_service.core.decision.entry_store import HeldEntries, HeldValues, bytes_of
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.url import host_hash, url_hash
 from dedup_service.runtime.embedded.commits import store_errors
@@ -33,7 +32,7 @@ from dedup_service.runtime.embedded.restore import misfit, state_in
 from dedup_service.runtime.embedded.state import PAGES_FOLDER
 from dedup_service.runtime.embedded.state_info import open_read_only
 from dedup_service.runtime.store.page_files import open_pages
-from dedup_service.runtime.store.stored_entries import held_of, live_pieces, rows_of
+from dedup_service.runtime.store.stored_entries import live_pieces
 
 _ATTEMPTS = 8
 
@@ -71,9 +70,7 @@ class StateView:
         if sequence in self._after.added:
             return self._after.added[sequence]
         row = None if self._pages is None else self._pages.find(sequence)
-        if row is None:
-            return None
-        return next(self._rows(np.array([row], np.int64)).entries(), None)
+        return None if row is None else next(iter(self._rows(np.array([row], np.uint32))), None)
 
     def held(self) -> HeldEntries:
         """Return the live entries."""
@@ -83,9 +80,9 @@ class StateView:
     def has_row(self, sequence: int) -> bool:
         """Return whether the page at `sequence` has a live entry of the commit."""
         row = None if self._pages is None else self._pages.find(sequence)
-        return row is not None and len(self._rows(np.array([row], np.int64))) > 0
+        return row is not None and len(self._rows(np.array([row], np.uint32))) > 0
 
-    def live_rows(self) -> Iterator[EntryRows]:
+    def live_rows(self) -> Iterator[list[Entry]]:
         """Yield the live entries of the commit."""
         if self._pages is None:
             return
@@ -117,24 +114,18 @@ class StateView:
             if len(sentences):
                 after.host_text.learn(host_hash(address), evidence.term_values, page.keys, sentences)
             if record.kept:
-                after.added[record.sequence] = Entry.from_page(record.sequence, page, url_hash(address))
+                after.added[record.sequence] = entry_of_page(record.sequence, page, url_hash(address))
         return after
-
-    @cached_property
-    def _elsewhere(self) -> npt.NDArray[np.int64]:
-        """Sequences of entries that a commit does not speak for."""
-        return np.array([*self._after.removed, *self._after.added], np.int64)
 
     def _is_live(self, sequence: int) -> bool:
         return sequence > self._expired_up_to and sequence not in self._after.removed
 
-    def _rows(self, numbers: Numbers) -> EntryRows:
-        """Return those of some live rows of the commit that are live in the journal."""
+    def _rows(self, numbers: npt.NDArray[np.uint32]) -> list[Entry]:
+        """Return those of some live rows of the commit that are live in the journal, which the commit speaks for."""
         assert self._pages is not None
         with store_errors():
-            rows = rows_of(self._pages, numbers)
-            wanted = (rows["sequence"] > self._expired_up_to) & ~np.isin(rows["sequence"], self._elsewhere)
-            return held_of(self._pages, numbers[wanted])
+            entries = self._pages.entries(numbers)
+        return [one for one in entries if self._is_live(one.sequence) and one.sequence not in self._after.added]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +134,7 @@ class _HeldRows:
 
     view: StateView
 
-    def pieces(self) -> Iterator[EntryRows]:
+    def pieces(self) -> Iterator[list[Entry]]:
         """Yield them, in order of sequence."""
         return self.view.live_rows()
 
@@ -153,7 +144,7 @@ class _HeldRows:
 
     def size(self) -> tuple[int, int]:
         """Return their number and the bytes of their evidence."""
-        sizes = [(len(piece), len(piece.evidence)) for piece in self.view.live_rows()]
+        sizes = [(len(piece), bytes_of(piece)) for piece in self.view.live_rows()]
         return sum(number for number, _ in sizes), sum(size for _, size in sizes)
 
 

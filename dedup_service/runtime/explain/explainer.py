@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service._native import HostText
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.explain.channels import FeatureComparison, compare_features

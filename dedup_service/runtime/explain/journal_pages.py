@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dedup_service._native import HostText
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.bases import base_of
-from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entries import unsigned
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
@@ -38,7 +38,6 @@ _PAGE = (
     "FROM log LEFT JOIN evidence ON evidence.sequence = log.sequence WHERE log.sequence = ? AND kind = 'page'"
 )
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
-_UNSIGNED = (1 << 64) - 1
 
 Reading = Callable[[], AbstractContextManager[Database]]
 
@@ -149,13 +148,13 @@ class JournalPages:
         unjudged = verdict is not None and verdict.kind is VerdictKind.UNDECIDED and verdict.guard is None
         return Entry(
             sequence,
-            _unsigned(words),
-            _unsigned(body),
-            _unsigned(body_hash),
+            unsigned(words),
+            unsigned(body),
+            unsigned(body_hash),
             url_hash(canonical_url),
             indexed=not unjudged and Evidence(packed).letters >= self._min_letters,
             evidence=packed,
-            text_hash=_unsigned(text_hash),
+            text_hash=unsigned(text_hash),
             host=host_hash(canonical_url),
             keys=(keys or b"") if kept is None else kept.keys,
             settled=kept is not None and kept.settled,
@@ -189,7 +188,3 @@ def state_pages(folder: str | Path) -> Iterator[JournalPages]:
 
 def _rule_in(detail: str) -> MatchRule:
     return MatchRule.from_dict(json.loads(detail)["rule"])
-
-
-def _unsigned(value: int | None) -> int | None:
-    return None if value is None else value & _UNSIGNED

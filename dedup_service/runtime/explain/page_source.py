@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from dedup_service._native import HostText
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.errors import RecordError, StateError
 from dedup_service.core.rules.rule import MatchRule

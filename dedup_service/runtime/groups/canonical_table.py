@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from dedup_service._native import HostText
-from dedup_service.core.decision.entry_rows import signed
+from dedup_service.core.decision.entries import signed
 from dedup_service.core.errors import StateError
 from dedup_service.core.groups.canonical import EARLIEST, policy_of_log
 from dedup_service.core.groups.member import GroupMember, Removal

@@ -150,8 +150,8 @@ class _KeptEvidence:
                 return self._found.get(sequence)
             if not len(piece):
                 continue
-            self._found = {entry.sequence: entry.evidence for entry in piece.entries()}
-            self._last = int(piece.rows["sequence"][-1])
+            self._found = {entry.sequence: entry.evidence for entry in piece}
+            self._last = piece[-1].sequence
         return self._found.get(sequence)
 
 

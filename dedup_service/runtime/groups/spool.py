@@ -21,7 +21,7 @@ import numpy as np
 
 from dedup_service._native import HostText
 from dedup_service.core.dates import iso_of_day
-from dedup_service.core.decision.entry_rows import signed
+from dedup_service.core.decision.entries import signed
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.groups.canonical import EARLIEST
 from dedup_service.core.groups.grouping import group_of

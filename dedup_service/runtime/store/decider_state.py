@@ -4,14 +4,15 @@ MessagePack of the fields, with a version. The entries of the window and the rem
 among them, as rows. After the commit the decider is continued from the log, without comparing pages again.
 """
 
-from dataclasses import replace
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 import msgspec
-import numpy as np
 
+from dedup_service._native import Entry
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.entries import RemovedEntry
-from dedup_service.core.decision.entry_rows import ROW, EntryRows
 from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_state import GuardState
 
@@ -35,7 +36,7 @@ class _ExpiryFields(msgspec.Struct):
 class _StateFields(msgspec.Struct):
     """The names in the file; they do not follow renames.
 
-    removed: ROW[n]; removed_at: their ordinals; removed_rows: their rows in the store. young: ROW[m], not settled.
+    removed: rows; removed_at: their ordinals; removed_rows: their rows in the store. young: rows, not settled.
     """
 
     version: int
@@ -52,23 +53,28 @@ class _StateFields(msgspec.Struct):
     candidates: bytes | msgspec.UnsetType = msgspec.UNSET
 
 
+_ROW = struct.Struct("<q5QIQIHB")
+"""Sequence, words, body, body_hash, text_hash, url_hash, host, ordinal, bytes of evidence and keys, of keys, flags."""
+
+_WORDS, _BODY, _BODY_HASH, _INDEXED, _TEXT_HASH, _SETTLED = 1, 2, 4, 8, 16, 32
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_StateFields)
 
 
 def encode_state(state: DeciderState) -> bytes:
     """Return the state of a decider as bytes."""
-    removed, young = EntryRows.from_entries([gone.entry for gone in state.removed]), EntryRows.from_entries(state.young)
+    removed = [gone.entry for gone in state.removed]
     return _encoder.encode(
         _StateFields(
             version=_STATE_VERSION,
             ordinal=state.ordinal,
             removed_at=[gone.ordinal for gone in state.removed],
-            removed_rows=[gone.entry.row for gone in state.removed],
-            removed=removed.rows.tobytes(),
-            removed_evidence=removed.evidence,
-            young=young.rows.tobytes(),
-            young_evidence=young.evidence,
+            removed_rows=[entry.row for entry in removed],
+            removed=_rows_of(removed),
+            removed_evidence=_contents_of(removed),
+            young=_rows_of(state.young),
+            young_evidence=_contents_of(state.young),
             host_text=state.host_text,
             guards=state.guards,
             expiry=msgspec.convert(state.expiry, _ExpiryFields, from_attributes=True),
@@ -83,16 +89,62 @@ def decode_state(value: bytes) -> DeciderState:
         fields = _decoder.decode(value)
         if fields.version != _STATE_VERSION:
             raise UnreadableStateError(f"its state has version {fields.version}, this twinsieve reads {_STATE_VERSION}")
-        removed = EntryRows(np.frombuffer(fields.removed, ROW), fields.removed_evidence).entries()
-        of_removed = zip(fields.removed_at, fields.removed_rows, removed, strict=True)
+        removed = _entries_of(fields.removed, fields.removed_evidence, fields.removed_rows)
+        of_removed = zip(fields.removed_at, removed, strict=True)
         return DeciderState(
             ordinal=fields.ordinal,
-            young=tuple(EntryRows(np.frombuffer(fields.young, ROW), fields.young_evidence).entries()),
-            removed=tuple(RemovedEntry(ordinal, replace(entry, row=row)) for ordinal, row, entry in of_removed),
+            young=tuple(_entries_of(fields.young, fields.young_evidence, repeat(-1, len(fields.young) // _ROW.size))),
+            removed=tuple(RemovedEntry(ordinal, entry) for ordinal, entry in of_removed),
             host_text=fields.host_text,
             guards=fields.guards,
             expiry=msgspec.convert(fields.expiry, ExpiryState, from_attributes=True),
             candidates=fields.candidates or b"",
         )
-    except (ValueError, RecursionError) as error:  # of msgspec, numpy and zip
+    except (ValueError, OverflowError, RecursionError, struct.error) as error:
         raise UnreadableStateError(f"its state cannot be read: {error}") from error
+
+
+def _rows_of(entries: Sequence[Entry]) -> bytes:
+    return b"".join(
+        _ROW.pack(
+            entry.sequence,
+            entry.words or 0,
+            entry.body or 0,
+            entry.body_hash or 0,
+            entry.text_hash or 0,
+            entry.url_hash,
+            entry.host,
+            entry.ordinal,
+            len(entry.evidence) + len(entry.keys),
+            len(entry.keys),
+            entry.flags,
+        )
+        for entry in entries
+    )
+
+
+def _contents_of(entries: Sequence[Entry]) -> bytes:
+    return b"".join([part for entry in entries for part in (entry.evidence, entry.keys)])
+
+
+def _entries_of(rows: bytes, contents: bytes, numbers: Iterable[int]) -> Iterator[Entry]:
+    """Yield entries. contents: of each its evidence and its keys, end to end. numbers: their rows in the store."""
+    at = 0
+    for row, number in zip(_ROW.iter_unpack(rows), numbers, strict=True):
+        sequence, words, body, body_hash, text_hash, url_hash, host, ordinal, size, keys, flags = row
+        start, at = at, at + size
+        yield Entry(
+            sequence,
+            words if flags & _WORDS else None,
+            body if flags & _BODY else None,
+            body_hash if flags & _BODY_HASH else None,
+            url_hash,
+            bool(flags & _INDEXED),
+            contents[start : at - keys],
+            text_hash if flags & _TEXT_HASH else None,
+            host,
+            ordinal,
+            contents[at - keys : at],
+            bool(flags & _SETTLED),
+            number,
+        )

@@ -15,24 +15,22 @@ deciding thread.
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service._native import PageStore, PendingCommit, Rule, StoreLabel, TablesBuild
+from dedup_service._native import Entry, PageStore, PendingCommit, Rule, StoreLabel, TablesBuild
 from dedup_service.core.decision.decider import CandidateSizes
-from dedup_service.core.decision.entry_rows import ROW, EntryRows
-from dedup_service.core.decision.entry_store import HeldEntries, Numbers
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import LEVELS
-from dedup_service.core.evidence.packed import sketch_of
-from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.store.errors import StoreDamagedError
@@ -51,27 +49,6 @@ _STEP_ROWS = 1 << 18
 """Rows that enter the tables between two reports."""
 
 
-def rows_of(store: PageStore, numbers: Numbers) -> npt.NDArray[Any]:
-    """Return ROW[n] of live rows; KeyError if one is not live. All but `evidence_bytes` is 0 of one that is gone.
-
-    Only its owner takes away a row that is live here: of a base, or of a store that was opened to read.
-    """
-    return np.frombuffer(store.rows(numbers.astype(np.uint32)), ROW)
-
-
-def entries_of(store: PageStore, numbers: Numbers) -> EntryRows:
-    """Return live rows with their evidence; as `rows_of`, but that one that is gone has no evidence either."""
-    rows, contents = store.entries(numbers.astype(np.uint32))
-    return EntryRows(np.frombuffer(rows, ROW), contents)
-
-
-def held_of(store: PageStore, numbers: Numbers) -> EntryRows:
-    """Return live rows with their evidence, without those that are gone (`rows_of`)."""
-    entries = entries_of(store, numbers)
-    there = entries.rows["flags"] != 0
-    return entries if there.all() else entries.where(there)
-
-
 def live_pieces(store: PageStore, size: int = _PIECE_ROWS) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the numbers of live rows, ascending, so many at a time; the disk is asked for them."""
     first = 0
@@ -81,10 +58,11 @@ def live_pieces(store: PageStore, size: int = _PIECE_ROWS) -> Iterator[npt.NDArr
         yield numbers
 
 
-def append_to(store: PageStore, entries: EntryRows) -> int:
-    """Append settled entries; return the first row. StoreFullError if the disk does not take them."""
-    sieves = [sketch_of(entry.evidence, SIEVE_BYTES).ljust(SIEVE_BYTES, b"\0") for entry in entries.entries()]
-    return store.append(entries.rows.tobytes(), np.frombuffer(b"".join(sieves), np.uint64), entries.evidence)
+def pieces_of(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Yield entries some at a time, as a store takes them."""
+    left = iter(entries)
+    while piece := list(islice(left, _PIECE_ROWS)):
+        yield piece
 
 
 class StoredEntries:
@@ -196,18 +174,18 @@ class _HeldRows:
     entries: StoredEntries
     pages: PageStore
 
-    def pieces(self) -> Iterator[EntryRows]:
-        """Yield copies of the entries, in order of sequence."""
+    def pieces(self) -> Iterator[list[Entry]]:
+        """Yield the entries, in order of sequence."""
         for numbers in live_pieces(self.pages):
             with self.entries.reading():
-                piece = held_of(self.pages, numbers)
+                piece = self.pages.entries(numbers)
             yield piece
 
     def has(self, sequence: int) -> bool:
         """Return whether the page at `sequence` has an entry among them."""
         with self.entries.reading():
             row = self.pages.find(sequence)
-            return row is not None and len(held_of(self.pages, np.array([row]))) > 0
+            return row is not None and len(self.pages.entries(np.array([row], np.uint32))) > 0
 
     def size(self) -> tuple[int, int]:
         """Return the number of entries and the bytes of their evidence."""

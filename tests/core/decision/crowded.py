@@ -130,4 +130,4 @@ class Run:
 
     def snapshot(self) -> tuple[object, list[object]]:
         """All that later verdicts depend on."""
-        return self.decider.state(), list(self.decider.rows().entries())
+        return self.decider.state(), self.decider.held().entries()

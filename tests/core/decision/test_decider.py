@@ -2,6 +2,7 @@
 
 import random
 import string
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -9,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service._native import score_of
+from dedup_service._native import Entry, score_of
 from dedup_service.core.decision.decider import Decider, Decision
-from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import Combined, pack
@@ -33,7 +33,7 @@ class Log:
     def __init__(
         self,
         rule: MatchRule = RULE,
-        restored: EntryPieces = (),
+        restored: Iterable[Sequence[Entry]] = (),
         overrides: Overrides | None = None,
     ) -> None:
         self.pages: dict[int, PreparedPage] = {}

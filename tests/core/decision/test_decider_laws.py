@@ -69,10 +69,10 @@ def test_removed_entries_are_remembered_for_the_window_alone(layout: IndexLayout
             run.retract(seed % 97)
         state = run.decider.state()
         assert all(state.ordinal - gone.ordinal <= layout.window for gone in state.removed)
-        unsettled = [entry for entry in run.decider.rows().entries() if not entry.settled]
+        unsettled = [entry for entry in run.decider.held().entries() if not entry.settled]
         assert all(state.ordinal - entry.ordinal <= layout.window for entry in unsettled)
     for number in range(layout.window + 1 if layout.window < 99 else 0):
         run.decide([replace(page_at(0), body_hash=None, page=replace(page_at(0).page, url=f"/{number}"))])
     if layout.window < 99:
         assert run.decider.state().removed == ()
-        assert all(entry.settled for entry in run.decider.rows().entries())
+        assert all(entry.settled for entry in run.decider.held().entries())

@@ -51,7 +51,7 @@ def test_one_too_many_lets_the_earliest_leave() -> None:
     log = list(enumerate([policy(Keep(max_pages=2)), page(0, 1, 1), page(1, 2, 2), page(2, 3, 3), page(3, 4, 1)]))
     replica = Replica(NamesInMemory())
     assert read(replica, log)[1:] == [("unique", None)] * 4
-    assert replica.rows().rows["sequence"].tolist() == [3, 4]
+    assert [entry.sequence for entry in replica.held().entries()] == [3, 4]
     assert replica.expired == {ExpiryReason.COUNT: 2, ExpiryReason.AGE: 0}
 
 
@@ -104,5 +104,5 @@ def test_what_expired_does_not_come_back() -> None:
     restored = Replica(names, rows=replica.held(), state=replica.state())
     for one in (replica, restored):
         assert shown(one.apply(4, log[4])) == ("unique", None)
-        assert one.rows().rows["sequence"].tolist() == [2, 4]
+        assert [entry.sequence for entry in one.held().entries()] == [2, 4]
         assert one.expired_up_to == 1

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from dedup_service._native import ComparedPages, PageSide, Rule
+from dedup_service._native import ComparedPages, Rule
 from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.entries import entry_of_page
 from dedup_service.core.evidence.similarity import NONE_COMMON
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import PROFILES
@@ -83,13 +84,7 @@ def prepared(name: str, text: str) -> PreparedPage:
 
 def compared(profile: str, one: PreparedPage, other: PreparedPage) -> ComparedPages | None:
     """What the rule says of two pages."""
-    return Rule(PROFILES[profile]).compare(side(one), side(other), NONE_COMMON, same_host=True)
-
-
-def side(page: PreparedPage) -> PageSide:
-    """What a rule looks at in a page."""
-    prints = page.fingerprint
-    return PageSide(prints.words, prints.body, page.body_hash, page.text_hash, page.evidence)
+    return Rule(PROFILES[profile]).compare(entry_of_page(1, one, 0), entry_of_page(2, other, 0), NONE_COMMON)
 
 
 @pytest.mark.parametrize("change", CHANGES)

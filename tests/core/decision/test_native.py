@@ -219,15 +219,11 @@ def test_a_rule_that_is_none_is_refused(other: dict[str, object]) -> None:
 
 
 def test_pages_of_a_rule_are_of_its_types() -> None:
-    """Common sentences are unsigned 32-bit, evidence is bytes."""
-    side = _native.PageSide(1, 1, 1, 1, b"")
+    """Common sentences are unsigned 32-bit."""
+    side = entry()
     for wrong in (np.empty(0, np.int64), [1], b"1234", None):
         with pytest.raises((TypeError, BufferError)):
-            _native.Rule(RULE).compare(side, side, wrong, same_host=True)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        _native.PageSide(1, 1, 1, 1, "text")  # type: ignore[arg-type]
-    with pytest.raises(OverflowError):
-        _native.PageSide(1, 1, 1, -1, b"")
+            _native.Rule(RULE).compare(side, side, wrong)  # type: ignore[arg-type]
 
 
 def test_tables_are_built_from_a_store_and_given_once(tmp_path: Path) -> None:
@@ -287,8 +283,8 @@ def test_evidence_of_strangers_stops_nobody(profile: str, strangers: list[tuple[
         assert run.decide(part, batch=True) == again.decide(part)
     assert run.snapshot() == again.snapshot()
     for _, evidence, _ in strangers:
-        side, other = (_native.PageSide(1, 1, 1, 1, packed) for packed in (evidence, ALMOST[0]))
-        _native.Rule(rule).compare(side, other, np.array([1, 2], np.uint32), same_host=False)
+        strange, usual = entry(words=1, evidence=evidence), entry(words=1, evidence=ALMOST[0], host=1)
+        _native.Rule(rule).compare(strange, usual, np.array([1, 2], np.uint32))
         assert Evidence(evidence).shingles >= 0
 
 

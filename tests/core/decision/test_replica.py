@@ -177,7 +177,7 @@ def test_a_replica_from_a_snapshot_continues_as_one_that_read_everything(
     second = Replica(names, rows=first.held(), state=first.state())
     assert begun + read(second, log[cut:], start=cut) == expected
     assert second.state() == whole.state()
-    assert list(second.rows().entries()) == list(whole.rows().entries())
+    assert second.held().entries() == whole.held().entries()
 
 
 def inputs_of(record: PageRecord | RejectedRecord | ExpiredRecord) -> set[Source]:
@@ -349,7 +349,7 @@ def test_a_policy_keeps_cells_window_and_host_text(log: list[LogRecord]) -> None
         expected = steady.apply(4 * number + 3, record)
         assert moved.apply(4 * number + 3, record) == expected
         assert moved.state().decider == steady.state().decider
-        assert list(moved.rows().entries()) == list(steady.rows().entries())
+        assert moved.held().entries() == steady.held().entries()
 
 
 def test_a_page_before_any_policy_is_refused() -> None:

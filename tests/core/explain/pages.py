@@ -3,7 +3,8 @@
 import random
 from functools import cache
 
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry
+from dedup_service.core.decision.entries import entry_of_page
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.url import url_hash
 from dedup_service.runtime.resources import build_fingerprinter
@@ -37,7 +38,7 @@ def prepared_text(path: object, text: str, title: str = "") -> PreparedPage:
 
 def entry(sequence: int, page: PreparedPage) -> Entry:
     """The entry of a page."""
-    return Entry.from_page(sequence, page, url_hash(page.page.canonical_url))
+    return entry_of_page(sequence, page, url_hash(page.page.canonical_url))
 
 
 CHANGES = (0.0, 0.02, 0.1, 0.25, 0.4, 0.6, 1.0)

@@ -1,13 +1,11 @@
 """The nearest kept pages, compared with a comparison of all."""
 
-import numpy as np
 import pytest
 
-from dedup_service._native import HostText
+from dedup_service._native import Entry, HostText, promising
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.nearest import nearest
 from dedup_service.core.rules.layout import IndexLayout
@@ -86,16 +84,10 @@ def test_a_view_knows_its_live_entries(entries: list[Entry]) -> None:
     assert [decider.held().has(at.sequence) for at in entries[:6]] == [True, True, False, True, True, False]
 
 
-def test_equal_bits_are_counted_for_every_page(entries: list[Entry]) -> None:
-    """A page without evidence has none."""
-    packed = [entry_.evidence for entry_ in entries] + [b"", b"junk"]
-    sizes = np.array([len(piece) for piece in packed])
-    starts = np.cumsum(sizes) - sizes
-    for page in entries[::40]:
-        ours = Evidence(page.evidence).sketch[:32]
-        found = equal_sketch_bits(
-            np.frombuffer(b"".join(packed), np.uint8), starts, sizes, np.frombuffer(ours, np.uint8)
-        )
-        theirs = [Evidence(entry_.evidence).sketch[:32] for entry_ in entries]
-        differing = [(int.from_bytes(ours) ^ int.from_bytes(bits)).bit_count() for bits in theirs]
-        assert found.tolist() == [*(256 - bits for bits in differing), 0, 0]
+def test_the_most_promising_are_near_by_either_measure(entries: list[Entry]) -> None:
+    """By bits of a fingerprint, or by equal bits of the sketches beyond chance; entries without both come last."""
+    page = Entry(1, 0, None, None, 0, evidence=entries[0].evidence)
+    near, alike = Entry(2, 0b111, 5, None, 0), Entry(3, None, 0, None, 0, evidence=entries[0].evidence)
+    others = [Entry(4, (1 << 30) - 1, None, None, 0), Entry(5, None, None, None, 0), Entry(6, None, 1, None, 0)]
+    assert promising([*others, near, alike], page, 9) == [4, 3, 0, 1, 2]
+    assert promising([*others, near, alike], page, 1) == [4]

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.decision.entries import distance_between
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.rule_table import QUANTITIES, nearest_row, rows_of
-from dedup_service.core.page import Fingerprint, PreparedPage
+from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
-from tests.core.explain.pages import entry, pairs
+from tests.core.explain.pages import pairs
 
 SHARES = st.none() | st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
 ROWS = st.builds(
@@ -38,7 +39,7 @@ ROWS = st.builds(
 
 def similarity(one: PreparedPage, other: PreparedPage) -> Similarity:
     """The similarity of two pages, as the matcher computes it."""
-    distance = entry(1, other).distance_to(Fingerprint(one.fingerprint.words, one.fingerprint.body))
+    distance = distance_between(other.fingerprint, one.fingerprint)
     return Similarity(Evidence(other.evidence), Evidence(one.evidence), distance)
 
 

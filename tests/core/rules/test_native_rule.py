@@ -7,7 +7,7 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup_service._native import ComparedPages, PageSide, Rule
+from dedup_service._native import ComparedPages, Entry, Rule
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
@@ -38,8 +38,9 @@ def compared(
 ) -> ComparedPages | None:
     """What the rule says of two pages whose words differ in so many bits, and whose texts differ."""
     word = None if bits is None else (1 << bits) - 1
-    kept = PageSide(None if bits is None else 0, None, 1, 1, pair[0])
-    return Rule(rule).compare(kept, PageSide(word, None, 2, 2, pair[1]), common, same_host=same_host)
+    kept = Entry(1, None if bits is None else 0, None, 1, 1, text_hash=1, host=1, evidence=pair[0])
+    page = Entry(2, word, None, 2, 2, text_hash=2, host=1 if same_host else 2, evidence=pair[1])
+    return Rule(rule).compare(kept, page, common)
 
 
 @settings(max_examples=300)

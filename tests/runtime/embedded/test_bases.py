@@ -342,11 +342,11 @@ def test_of_several_bases_the_first_one_has_the_original(tmp_path: Path) -> None
     expected = [(D, f"a{number}", str(one)) for number in (1, 25, 39)]
     expected += [(D, "b41", str(other)), (D, "b69", str(other)), (NEW, "b50", str(other))]
     with closing(opened(tmp_path / "state", one, other)) as state:
-        assert len(state.held().rows()) == 90
+        assert state.held().size()[0] == 90
         assert named(decide(state, *pages[:3])) == expected[:3]
     with closing(opened(tmp_path / "state", one, other)) as state:
         assert named(decide(state, *pages[3:])) == expected[3:]
-        assert len(state.held().rows()) == state.journal.entries == 90
+        assert state.held().size()[0] == state.journal.entries == 90
     assert (digests(one), digests(other)) == before
 
 
@@ -402,7 +402,7 @@ def test_what_is_taken_down_in_a_base_is_absent_at_once(tmp_path: Path) -> None:
         take_down(base, 7, compact=True)
         take_down(base, 8)
         assert named(decide(state, page(7, host="b"), page(8, host="b"))) == [(U, None, None)] * 2
-        assert state.journal.entries == len(state.held().rows()) == 60
+        assert state.journal.entries == state.held().size()[0] == 60
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -425,7 +425,7 @@ def test_a_base_that_lost_pages_alone_is_the_same_base(compact: bool, inner: boo
     assert not settled & {4, 6, 7}
     for _ in range(2):
         with closing(opened(tmp_path / "state")) as state:
-            assert state.journal.entries == len(state.held().rows()) == 60 + inner + 31 - 3
+            assert state.journal.entries == state.held().size()[0] == 60 + inner + 31 - 3
             found = decide(state, *[page(number, host="b") for number in (1, 7, 57, 59, 100, 205)])
         assert [verdict.duplicate_of for verdict in found] == ["a1", "a7", "a57", "a59", "a100", "a5"]
     with closing(opened(tmp_path / "state")) as state:
@@ -446,7 +446,7 @@ def test_a_state_that_only_loses_pages_of_its_base_opens_again(settled: int, tmp
     take_down(base, settled)
     for _ in range(3):
         with closing(opened(tmp_path / "state")) as state:
-            assert state.journal.entries == len(state.held().rows()) == 60
+            assert state.journal.entries == state.held().size()[0] == 60
     with closing(opened(tmp_path / "state")) as state:
         assert named(decide(state, page(settled, host="b"))) == [(U, None, None)]
 
@@ -474,10 +474,10 @@ def test_a_base_may_lose_pages_while_a_state_opens(
     with closing(opened(tmp_path / "state", *given)) as state:
         copies = decide(state, *[page(number, host="b") for number in (3, 58, 4, 57)])
         assert named(copies) == [(U, None, None)] * 2 + [(D, "a4", str(base)), (D, "a57", str(base))]
-        assert state.journal.entries == len(state.held().rows()) == 60 * bases
+        assert state.journal.entries == state.held().size()[0] == 60 * bases
     for _ in range(2):
         with closing(opened(tmp_path / "state", *given)) as state:
-            assert state.journal.entries == len(state.held().rows()) == 60 * bases
+            assert state.journal.entries == state.held().size()[0] == 60 * bases
 
 
 def test_bases_of_a_state_stay_the_same(tmp_path: Path) -> None:

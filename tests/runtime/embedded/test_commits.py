@@ -80,7 +80,7 @@ def test_evidence_is_in_one_place_at_least_and_later_in_one_only(tmp_path: Path)
         decide(state, range(start, start + 5))
         commit(state)
         in_journal = evidence_in_journal(state)
-        held = {entry.sequence: entry.evidence for entry in state.held().rows().entries()}
+        held = {entry.sequence: entry.evidence for entry in state.held().entries()}
         assert held == {sequence: pages[sequence] for sequence in range(1, start + 6)}
         committed = state._entries.pages.manifest.next_row
         assert set(in_journal) >= set(range(committed + 1, start + 6))

@@ -106,11 +106,11 @@ class Run:
 
     def live(self) -> list[int]:
         """Return the sequences of the entries."""
-        return self.state.held().rows().rows["sequence"].tolist()
+        return [entry.sequence for entry in self.state.held().entries()]
 
     def contents(self) -> tuple[DeciderState, Any, list[tuple[int, bytes]]]:
         """Return all that later verdicts depend on."""
-        entries = [(entry.sequence, entry.evidence) for entry in self.state.held().rows().entries()]
+        entries = [(entry.sequence, entry.evidence) for entry in self.state.held().entries()]
         return state_of(self.state._decider), self.state.host_text().state(), entries
 
 

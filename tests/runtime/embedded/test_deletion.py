@@ -158,13 +158,13 @@ def test_without_its_pages_every_kept_page_is_still_known(tmp_path: Path, caplog
     state.close()
     state = opened(tmp_path / "s", WIDE)
     decide(state, map(copies, range(2, 13)))
-    held = {entry.url_hash: entry.body_hash for entry in state.held().rows().entries()}
+    held = {entry.url_hash: entry.body_hash for entry in state.held().entries()}
     state.close()
     lose_pages(tmp_path / "s")
     with caplog.at_level(logging.WARNING):
         state = opened(tmp_path / "s")
     assert "guards and the hosts' own text are counted again" in caplog.text
-    assert {entry.url_hash: entry.body_hash for entry in state.held().rows().entries()} == held
+    assert {entry.url_hash: entry.body_hash for entry in state.held().entries()} == held
     state.close()
 
 

@@ -80,7 +80,7 @@ def test_pages_leave_by_age_with_the_pages_that_come(tmp_path: Path, clock: Cloc
     clock.now_s += DAY_S
     assert decide(state, page(11, 1))[0].kind is D
     clock.now_s += 120
-    assert len(state.held().rows()) == 1
+    assert state.held().size()[0] == 1
     assert decide(state, page(12, 1))[0].kind is U
     state.close()
     clock.now_s = 0.0
@@ -128,10 +128,10 @@ def test_rows_of_expired_pages_are_deleted_with_the_others(tmp_path: Path, clock
         clock.now_s += DAY_S
         counts.append(state.journal.database.rows("SELECT count(*) FROM log")[0][0])
     assert max(counts[5:]) <= max(counts[2:5]) <= 220
-    expected = state.held().rows().rows["sequence"].tolist()
+    expected = [entry.sequence for entry in state.held().entries()]
     kill(state)
     restored = opened(tmp_path, None, SOON)
-    assert restored.held().rows().rows["sequence"].tolist() == expected
+    assert [entry.sequence for entry in restored.held().entries()] == expected
     assert decide(restored, page(5000, 1))[0].kind is U
     restored.close()
 

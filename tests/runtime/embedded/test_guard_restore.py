@@ -78,7 +78,7 @@ def test_an_unreadable_state_is_rebuilt(
     """Guards, cells and window are those of the log, also if a later version wrote the commit."""
     state = opened(tmp_path / "state", GUARDED)
     copies(state, range(6))
-    expected, rows = state._decider.state(), state._decider.rows()
+    expected, entries = state._decider.state(), state._decider.held().entries()
     assert expected.guards not in {None, GuardState()}
     state.close()
     path = tmp_path / "state" / PAGES_FOLDER
@@ -93,5 +93,5 @@ def test_an_unreadable_state_is_rebuilt(
         again = opened(tmp_path / "state")
     assert "its state" in caplog.text
     assert again._decider.state() == expected
-    assert list(again._decider.rows().entries()) == list(rows.entries())
+    assert again._decider.held().entries() == entries
     again.close()

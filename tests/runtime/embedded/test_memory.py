@@ -49,14 +49,14 @@ def test_a_state_with_bounds_keeps_no_more_pages_than_it_has(tmp_path: Path, cap
     assert "at most 40 pages are kept from here on" in caplog.text
     assert state.keep == Keep.parse("90d,40")
     before = state_of(state._decider)
-    kept = [entry.sequence for entry in state.held().rows().entries()]
+    kept = [entry.sequence for entry in state.held().entries()]
     assert len(kept) == 40
     kill(state)
     info = state_info(tmp_path)
     assert (dict(info.keep), info.policies, info.expired["count"]) == (state.keep.to_dict(), 2, 20)
     state = opened(tmp_path)
     assert state_of(state._decider) == before
-    assert [entry.sequence for entry in state.held().rows().entries()] == kept
+    assert [entry.sequence for entry in state.held().entries()] == kept
     state.close()
 
 

@@ -36,11 +36,11 @@ def test_a_view_has_what_the_open_state_has(tmp_path: Path, keep: Keep | None) -
     for start in range(0, 150, 6):
         decide(state, range(start, start + 6))
         if start % 18 == 0:
-            target = state.held().rows().rows["sequence"].tolist()[start % 5]
+            target = [entry.sequence for entry in state.held().entries()][start % 5]
             state.retract(target, erase=start % 36 == 0)
-        held = {entry.sequence: entry.evidence for entry in state.held().rows().entries()}
+        held = {entry.sequence: entry.evidence for entry in state.held().entries()}
         with state_view(tmp_path) as view:
-            assert {entry.sequence: entry.evidence for entry in view.held().rows().entries()} == held
+            assert {entry.sequence: entry.evidence for entry in view.held().entries()} == held
             for sequence in range(1, state.journal.sequence + 1):
                 entry = view.entry(sequence)
                 assert (None if entry is None else entry.evidence) == held.get(sequence)
@@ -49,7 +49,7 @@ def test_a_view_has_what_the_open_state_has(tmp_path: Path, keep: Keep | None) -
             assert {sequence for sequence in range(max(held) + 9) if view.held().has(sequence)} == set(held)
     kill(state)
     with state_view(tmp_path) as view:
-        assert set(held) == {entry.sequence for entry in view.held().rows().entries()}
+        assert set(held) == {entry.sequence for entry in view.held().entries()}
 
 
 def test_a_view_changes_nothing(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_view_changes_nothing(tmp_path: Path) -> None:
         file.write(b"of a commit that did not finish")
     before = {path: path.read_bytes() for path in (tmp_path / "pages").iterdir()}
     with state_view(tmp_path) as view:
-        assert len(view.held().rows())
+        assert view.held().size()[0]
     assert {path: path.read_bytes() for path in (tmp_path / "pages").iterdir()} == before
     opened(tmp_path).close()
     assert evidence.stat().st_size == size
@@ -79,7 +79,7 @@ def test_a_view_of_a_state_at_work_is_of_one_moment(tmp_path: Path) -> None:
         while not ended.is_set():
             with state_view(tmp_path) as view:
                 counted = view.database.rows("SELECT value FROM counter WHERE name = 'entries'")[0][0]
-                seen.append((counted, [len(entry.evidence) for entry in view.held().rows().entries()]))
+                seen.append((counted, [len(entry.evidence) for entry in view.held().entries()]))
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -89,7 +89,7 @@ def test_a_view_of_a_state_at_work_is_of_one_moment(tmp_path: Path) -> None:
                 break
             decide(state, range(start, start + 6))
             if start % 60 == 0:
-                state.retract(state.held().rows().rows["sequence"].tolist()[0])
+                state.retract(state.held().entries()[0].sequence)
     finally:
         ended.set()
         thread.join()
@@ -110,13 +110,13 @@ def test_a_view_keeps_what_leaves_the_index_meanwhile(tmp_path: Path) -> None:
 
     go_on(0)
     with state_view(tmp_path) as view:
-        before = {entry.sequence: entry.evidence for entry in view.held().rows().entries()}
+        before = {entry.sequence: entry.evidence for entry in view.held().entries()}
         taken_down = min(before)
         state.retract(taken_down)
         del before[taken_down]
         go_on(120)
-        assert not before.keys() & set(state.held().rows().rows["sequence"].tolist())
-        assert {entry.sequence: entry.evidence for entry in view.held().rows().entries()} == before
+        assert not before.keys() & {entry.sequence for entry in state.held().entries()}
+        assert {entry.sequence: entry.evidence for entry in view.held().entries()} == before
     evidence = tmp_path / "pages" / "evidence"
     left = min(before.values(), key=len)
     assert left in evidence.read_bytes()

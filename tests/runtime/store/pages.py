@@ -1,24 +1,32 @@
 """Pages for stores, made from a seed."""
 
-from collections.abc import Sequence
+import random
 
-import numpy as np
-
-from dedup_service._native import StoreLabel
-from dedup_service.core.decision.entry_rows import ROW, EntryRows
+from dedup_service._native import Entry, StoreLabel
 
 LABEL = StoreLabel("a log", "a space")
 
 
-def pages(seed: Sequence[int] | int, count: int, first: int = 0, largest: int = 600) -> EntryRows:
-    """Return `count` pages whose sequences begin at `first`, with up to `largest` bytes of evidence each."""
-    generator = np.random.default_rng(seed)
-    rows = np.zeros(count, ROW)
-    for name in ROW.names or ():
-        if name not in {"sequence", "evidence_bytes", "keys_bytes"}:
-            rows[name] = generator.integers(0, 1 << 8 * min(ROW[name].itemsize, 7), count)
-    rows["sequence"] = np.arange(first, first + count)
-    rows["evidence_bytes"] = generator.integers(0, largest + 1, count)
-    rows["keys_bytes"] = rows["evidence_bytes"] // 5
-    rows["flags"] |= 1
-    return EntryRows(rows, generator.bytes(int(rows["evidence_bytes"].sum())))
+def pages(seed: int, count: int, first: int = 0, largest: int = 600) -> list[Entry]:
+    """Return `count` settled pages whose sequences begin at `first`, with up to `largest` bytes of evidence each."""
+    return [stored_page(seed, sequence, largest) for sequence in range(first, first + count)]
+
+
+def stored_page(seed: int, sequence: int, largest: int = 600) -> Entry:
+    """Return a settled page; some have no fingerprint or hash."""
+    chosen = random.Random(f"{seed} {sequence}")
+    words, body, body_hash, url, text_hash = (chosen.getrandbits(64) for _ in range(5))
+    return Entry(
+        sequence,
+        chosen.choice([None, words]),
+        chosen.choice([None, body]),
+        body_hash,
+        url,
+        chosen.choice([True, False]),
+        chosen.randbytes(chosen.randint(40, largest)),
+        chosen.choice([None, text_hash]),
+        chosen.getrandbits(32),
+        chosen.getrandbits(40),
+        chosen.randbytes(chosen.randint(0, 99)),
+        settled=True,
+    )

@@ -9,21 +9,21 @@ import pytest
 
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.errors import StateError
-from dedup_service.core.evidence.packed import sketch_of
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sketch import SKETCH_BYTES
-from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_files import StoreSizes
-from dedup_service.runtime.store.stored_entries import StoredEntries, append_to
+from dedup_service.runtime.store.stored_entries import StoredEntries
 from tests.core.decision.crowded import SENTENCES, page_of
 from tests.page_names import NamesInMemory
 
-from .pages import LABEL, pages
+from .pages import LABEL, pages, stored_page
 
+SIEVE_BYTES = 16
 SIZES = StoreSizes({}, 0, 0, 0)
 
 
@@ -34,7 +34,7 @@ def opened(folder: Path) -> StoredEntries:
 
 def with_another_sketch(page: PreparedPage, seed: int) -> PreparedPage:
     """Return a page of which only the first bytes of the sketch, those of the sieve, are as before."""
-    sketch = sketch_of(page.evidence, SKETCH_BYTES)
+    sketch = Evidence(page.evidence).sketch
     other = sketch[:SIEVE_BYTES] + random.Random(seed).randbytes(SKETCH_BYTES - SIEVE_BYTES)
     return replace(page, evidence=page.evidence.replace(sketch, other))
 
@@ -52,11 +52,11 @@ def damage(path: Path, body_hash: int | None) -> None:
 def test_a_view_says_whether_it_has_a_page(tmp_path: Path) -> None:
     """Pages that came after it was taken are not among them; removed ones are, whatever is committed, unless erased."""
     entries, chosen = opened(tmp_path), random.Random(1)
-    rows = pages(1, 3000)
-    rows.rows["sequence"] = sequences = np.cumsum(1 + np.arange(3000) % 3)
-    numbers = np.arange(3000, dtype=np.uint32) + append_to(entries.pages, rows)
+    sequences = np.cumsum(1 + np.arange(3000) % 3)
+    rows = [stored_page(1, sequence) for sequence in sequences.tolist()]
+    numbers = np.arange(3000, dtype=np.uint32) + entries.pages.append(rows)
     held = entries.held()
-    append_to(entries.pages, pages(2, 10, first=int(sequences[-1]) + 1))
+    entries.pages.append(pages(2, 10, first=int(sequences[-1]) + 1))
     gone = numbers[np.random.default_rng(1).random(3000) < 0.4]
     entries.pages.remove(gone)
     for sequence in (1, 2):
@@ -67,8 +67,8 @@ def test_a_view_says_whether_it_has_a_page(tmp_path: Path) -> None:
     live = set(sequences.tolist()) - set(erased)
     sought = [*chosen.choices(range(int(sequences[-1]) + 20), k=200), *erased, -1, int(sequences[-1]) + 1]
     assert [held.has(sequence) for sequence in sought] == [sequence in live for sequence in sought]
-    assert held.rows().rows["sequence"].tolist() == sorted(live)
-    removed = rows.rows[gone[-1]].tobytes()[8:40]
+    assert [entry.sequence for entry in held.entries()] == sorted(live)
+    removed = rows[gone[-1]].url_hash.to_bytes(8, "little")
     assert removed in (tmp_path / "rows").read_bytes()
     del held
     entries.begin_commit(3, "", b"", SIZES)()
@@ -76,7 +76,7 @@ def test_a_view_says_whether_it_has_a_page(tmp_path: Path) -> None:
     held = entries.held()
     entries.close()
     with pytest.raises(StateError, match="are closed"):
-        held.rows()
+        held.entries()
 
 
 def test_the_row_of_an_entry_is_read_only_if_its_sketch_is_close(tmp_path: Path) -> None:

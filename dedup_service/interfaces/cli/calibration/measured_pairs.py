@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entries import distance_between
 from dedup_service.core.evaluation.calibration import OFFSETS, Channel, Curve, curve_of, tightened, tightest_offset
 from dedup_service.core.evaluation.scoring import LabelledPair
 from dedup_service.core.evidence.packed import Evidence
@@ -55,7 +55,7 @@ class PairMeasurer:
     def measure(self, a: PreparedPage, b: PreparedPage) -> MeasuredPair:
         """Return the values of `b` after `a`."""
         comparable = a.reason is None and b.reason is None
-        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint) if comparable else Distance()
+        distance = distance_between(a.fingerprint, b.fingerprint) if comparable else Distance()
         one, other = Evidence(a.evidence), Evidence(b.evidence)
         jaccard = Similarity(one, other).jaccard if one.shingles and other.shingles else None
         offset = tightest_offset(partial(self.flags, a, b))

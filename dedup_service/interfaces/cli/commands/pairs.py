@@ -13,7 +13,7 @@ import msgspec
 
 from dedup_service._native import score_of
 from dedup_service.core.decision.decider import Decider, Decision
-from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entries import distance_between
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import PreparedPage
@@ -60,7 +60,7 @@ class Comparer:
         for decision in (first, second):
             if decision.kept and decision.verdict.sequence != second.replaces:
                 self._decider.retract(decision.verdict.sequence)
-        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint)
+        distance = distance_between(a.fingerprint, b.fingerprint)
         verdict = second.verdict
         return {
             "verdict": verdict.kind.value,
@@ -73,7 +73,7 @@ class Comparer:
         """Return the similarity of pages that do not match, as the rule measures it."""
         if self._decider.rule.verified and a.evidence and b.evidence:
             return round(Similarity(Evidence(a.evidence), Evidence(b.evidence)).jaccard, 4)
-        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint)
+        distance = distance_between(a.fingerprint, b.fingerprint)
         return score_of(distance.words, distance.body)
 
     def _decide(self, page: PreparedPage) -> Decision:

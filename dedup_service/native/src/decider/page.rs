@@ -1,7 +1,7 @@
 //! Pages as they come, and the entries of kept pages.
 
 use crate::evidence::Evidence;
-use crate::store::Row;
+use crate::store::{self, Row};
 use crate::tables::cells::{PARTS, Sieve};
 use crate::window::{Sketch, Young, flags};
 
@@ -93,6 +93,14 @@ pub struct Entry {
     pub keys: Vec<u8>,
     /// Its row in the store; None before it is settled.
     pub number: Option<u32>,
+}
+
+impl Entry {
+    /// Return a settled entry as the store takes it.
+    pub fn stored(&self) -> store::Entry<'_> {
+        let row = Row { sieve: Evidence::new(&self.evidence).sieve(), ..self.row };
+        store::Entry { row, path: &self.keys, evidence: &self.evidence }
+    }
 }
 
 /// An entry that was removed when a page was decided, and that the cells still need.

@@ -110,15 +110,13 @@ impl Settled {
     /// # Errors
     /// As appending, or if a path is none.
     fn restore_settled(&mut self, entries: &[Entry]) -> Result<()> {
-        let row_of = |entry: &Entry| Row { sieve: Evidence::new(&entry.evidence).sieve(), ..entry.row };
         for some in entries.chunks(MAX_WAITING) {
-            let new = |entry| store::Entry { row: row_of(entry), path: &entry.keys, evidence: &entry.evidence };
-            let added: Vec<store::Entry> = some.iter().map(new).collect();
+            let added: Vec<store::Entry> = some.iter().map(Entry::stored).collect();
             let first = self.entries.append(&added)?;
             let rows: Vec<(u32, Row)> = (first..).zip(some).map(|(number, entry)| (number, entry.row)).collect();
             self.tables.add(&rows)?;
             for (number, entry) in (first..).zip(some) {
-                self.restore_cells(number, &row_of(entry), &entry.keys)?;
+                self.restore_cells(number, &entry.stored().row, &entry.keys)?;
             }
         }
         Ok(())

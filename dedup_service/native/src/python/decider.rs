@@ -1,5 +1,7 @@
 //! The decider as Python sees it: a batch of pages goes in, a decision for each comes out.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -10,10 +12,10 @@ use super::rule::Rule;
 use super::store::PageStore;
 use super::work;
 use crate::decider::{self, DeciderError, Kind, Reason};
-use crate::evidence::size_of;
+use crate::evidence::{Evidence, size_of};
 use crate::expiry::{ExpiryReason, ExpiryState, Keep};
 use crate::guards::{COPY_BYTES, Copy, GuardState, Objection, ShareState};
-use crate::rule::LONG;
+use crate::rule::{self, LONG};
 use crate::store::Row;
 use crate::window::flags;
 
@@ -112,7 +114,7 @@ pub(super) struct Entry {
     indexed: bool,
     evidence: Py<PyBytes>,
     text_hash: Option<u64>,
-    host: u32,
+    pub(super) host: u32,
     ordinal: i64,
     keys: Py<PyBytes>,
     settled: bool,
@@ -122,22 +124,26 @@ pub(super) struct Entry {
 #[pymethods]
 impl Entry {
     #[new]
+    #[pyo3(signature = (sequence, words, body, body_hash, url_hash, indexed = true, evidence = Cow::default(), text_hash = None,
+        host = 0, ordinal = 0, keys = Cow::default(), settled = false, row = -1))]
     #[allow(clippy::too_many_arguments)] // the fields of an entry
     fn new(
+        py: Python<'_>,
         sequence: i64,
         words: Option<u64>,
         body: Option<u64>,
         body_hash: Option<u64>,
         url_hash: u64,
         indexed: bool,
-        evidence: Py<PyBytes>,
+        evidence: Cow<'_, [u8]>,
         text_hash: Option<u64>,
         host: u32,
         ordinal: i64,
-        keys: Py<PyBytes>,
+        keys: Cow<'_, [u8]>,
         settled: bool,
         row: i64,
     ) -> Self {
+        let (evidence, keys) = (PyBytes::new(py, &evidence).unbind(), PyBytes::new(py, &keys).unbind());
         Self {
             sequence,
             words,
@@ -154,12 +160,30 @@ impl Entry {
             row,
         }
     }
+
+    /// Whether two entries are the same; the rows of a store are its own numbers.
+    fn __eq__(&self, py: Python<'_>, other: PyRef<'_, Self>) -> bool {
+        let unnumbered = |entry: &Self| decider::Entry { number: None, ..entry.entry(py) };
+        unnumbered(self) == unnumbered(&other)
+    }
+
+    /// The same entry at another sequence.
+    fn at(&self, py: Python<'_>, sequence: i64) -> Self {
+        let (evidence, keys) = (self.evidence.clone_ref(py), self.keys.clone_ref(py));
+        Self { sequence, evidence, keys, ..*self }
+    }
+
+    /// Which values it has, as a row of the store says it.
+    #[getter]
+    fn flags(&self, py: Python<'_>) -> u8 {
+        let evidence = self.evidence.as_bytes(py);
+        let flags = flags_of(self.words, self.body, self.body_hash, self.text_hash, self.indexed, evidence);
+        flags | if self.settled { flags::SETTLED } else { 0 }
+    }
 }
 
 impl Entry {
     pub(super) fn entry(&self, py: Python<'_>) -> decider::Entry {
-        let evidence = self.evidence.as_bytes(py);
-        let flags = flags_of(self.words, self.body, self.body_hash, self.text_hash, self.indexed, evidence);
         let row = Row {
             sequence: self.sequence,
             words: self.words.unwrap_or(0),
@@ -169,11 +193,18 @@ impl Entry {
             url_hash: self.url_hash,
             host: self.host,
             ordinal: self.ordinal as u64,
-            flags: flags | if self.settled { flags::SETTLED } else { 0 },
+            flags: self.flags(py),
             ..Row::default()
         };
         let number = if self.settled { u32::try_from(self.row).ok() } else { None };
-        decider::Entry { row, evidence: evidence.to_vec(), keys: self.keys.as_bytes(py).to_vec(), number }
+        let (evidence, keys) = (self.evidence.as_bytes(py).to_vec(), self.keys.as_bytes(py).to_vec());
+        decider::Entry { row, evidence, keys, number }
+    }
+
+    /// What a rule looks at.
+    pub(super) fn side(&self, py: Python<'_>) -> rule::Side<'_> {
+        let Self { words, body, body_hash, text_hash, .. } = *self;
+        rule::Side { words, body, body_hash, text_hash, evidence: Evidence::new(self.evidence.as_bytes(py)) }
     }
 
     pub(super) fn of(py: Python<'_>, entry: &decider::Entry) -> Self {
@@ -194,6 +225,30 @@ impl Entry {
             row: entry.number.map_or(-1, i64::from),
         }
     }
+}
+
+/// The places of the entries that look nearest to a page, so many at most: by their distance, or by the first 256 bits of
+/// the sketches, as far as more of them are equal than chance makes so.
+#[pyfunction]
+pub(super) fn promising(py: Python<'_>, entries: Vec<PyRef<'_, Entry>>, page: &Entry, most: usize) -> Vec<usize> {
+    /// At J = 0, half of the bits are equal, give or take 8: three standard errors above.
+    const CHANCE: u32 = 128 + 24;
+    const FAR: i64 = 65;
+    let sketch_of = |entry: &Entry| Evidence::new(entry.evidence.as_bytes(py)).sketch().copied();
+    let sketch = sketch_of(page);
+    let bits = |one: Option<u64>, other: Option<u64>| Some(i64::from((one? ^ other?).count_ones()));
+    let apart = |entry: &Entry| {
+        let distances = [bits(entry.words, page.words), bits(entry.body, page.body)];
+        let equal = |(one, other): (&u8, &u8)| (!(one ^ other)).count_ones();
+        let both = sketch.zip(sketch_of(entry));
+        let equal: u32 = both.map_or(0, |(one, other)| one[..32].iter().zip(&other[..32]).map(equal).sum());
+        distances.into_iter().flatten().min().unwrap_or(FAR) - i64::from(equal.saturating_sub(CHANCE))
+    };
+    let apart: Vec<i64> = entries.iter().map(|entry| apart(entry)).collect();
+    let mut places: Vec<usize> = (0..entries.len()).collect();
+    places.sort_by_key(|place| apart[*place]);
+    places.truncate(most);
+    places
 }
 
 /// What becomes of a page.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
+use super::decider::Entry;
 use super::{values, work};
 use crate::error::TableError;
 use crate::evidence::Evidence;
@@ -20,43 +21,11 @@ pub(super) struct Rule {
     pub(super) rule: rule::Rule,
 }
 
-/// What a rule looks at in one of two pages. Hashes and fingerprints are None where the page has no such text.
-#[pyclass(frozen, module = "dedup_service._native")]
-pub(super) struct PageSide {
-    words: Option<u64>,
-    body: Option<u64>,
-    body_hash: Option<u64>,
-    text_hash: Option<u64>,
-    evidence: PyBackedBytes,
-}
-
-#[pymethods]
-impl PageSide {
-    #[new]
-    fn new(
-        words: Option<u64>,
-        body: Option<u64>,
-        body_hash: Option<u64>,
-        text_hash: Option<u64>,
-        evidence: PyBackedBytes,
-    ) -> Self {
-        Self { words, body, body_hash, text_hash, evidence }
-    }
-}
-
-impl PageSide {
-    fn side(&self) -> rule::Side<'_> {
-        let Self { words, body, body_hash, text_hash, .. } = *self;
-        rule::Side { words, body, body_hash, text_hash, evidence: Evidence::new(&self.evidence) }
-    }
-}
-
-/// What a rule says of a candidate. score: of a match, 0 to 1, None if it is none. rank: of a near miss, which is the
-/// higher the more it says, None of a match. reason: of a verdict; that of a near miss ends with the kept page's name.
+/// What a rule says of a candidate. score: of a match, 0 to 1, None of a near miss. reason: of a verdict; that of a near
+/// miss ends with the kept page's name.
 #[pyclass(frozen, get_all, module = "dedup_service._native")]
 pub(super) struct ComparedPages {
     score: Option<f64>,
-    rank: Option<f64>,
     reason: String,
 }
 
@@ -90,20 +59,18 @@ impl Rule {
     fn compare(
         &self,
         py: Python<'_>,
-        kept: &PageSide,
-        page: &PageSide,
+        kept: &Entry,
+        page: &Entry,
         common: PyBuffer<u32>,
-        same_host: bool,
     ) -> PyResult<Option<ComparedPages>> {
-        let (common, ours, theirs) = (values(py, &common)?, kept.side(), page.side());
+        let (common, ours, theirs, same_host) =
+            (values(py, &common)?, kept.side(py), page.side(py), kept.host == page.host);
         let found = work(py, || Ok::<_, TableError>(self.rule.compare(&ours, &theirs, &common, same_host)))?;
         Ok(match found {
             Compared::Match(found) => {
-                Some(ComparedPages { score: Some(found.score), rank: None, reason: self.rule.reason(found.by) })
+                Some(ComparedPages { score: Some(found.score), reason: self.rule.reason(found.by) })
             }
-            Compared::NearMiss(near) => {
-                Some(ComparedPages { score: None, rank: Some(near.rank()), reason: near.reason().to_owned() })
-            }
+            Compared::NearMiss(near) => Some(ComparedPages { score: None, reason: near.reason().to_owned() }),
             Compared::Nothing => None,
         })
     }

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dedup_service._native import HostText
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.replica import Replica
 from dedup_service.runtime.embedded.bases import BaseJournal
@@ -39,12 +38,12 @@ class BasePages:
         if page is None:
             return None
         original = None if page.original is None else page.original + sequence - own
-        return replace(page, entry=replace(page.entry, sequence=sequence), original=original)
+        return replace(page, entry=page.entry.at(sequence), original=original)
 
     def text(self, page: KnownPage) -> str | None:
         """Return the main text of a page that `find` returned; None if its base no longer has it."""
         with self._reading(page.sequence) as (pages, own):
-            return pages.text(replace(page, entry=replace(page.entry, sequence=own)))
+            return pages.text(replace(page, entry=page.entry.at(own)))
 
     @contextmanager
     def _reading(self, sequence: int) -> Iterator[tuple[JournalPages, int]]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
-from dedup_service._native import HostText
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import CorrectionRecord

@@ -15,7 +15,7 @@ group.
 import time
 from contextlib import ExitStack, closing
 
-from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entries import entry_of_page
 from dedup_service.core.errors import RecordError, StateError
 from dedup_service.core.log_records import PageRecord, is_backfilled, offset_of
 from dedup_service.core.page import Page
@@ -157,7 +157,7 @@ def known_page(sequence: int, record: PageRecord) -> KnownPage:
         url=page.url,
         canonical_url=page.canonical_url,
         title=page.title,
-        entry=Entry.from_page(sequence, record.prepared, url_hash(page.canonical_url)),
+        entry=entry_of_page(sequence, record.prepared, url_hash(page.canonical_url)),
     )
 
 

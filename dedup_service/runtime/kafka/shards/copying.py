@@ -33,14 +33,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from heapq import merge
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from dedup_service._native import Entry, PageStore, read_commit, read_manifest
-from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError, RecordError, StateError
 from dedup_service.core.log_records import Policy, offset_of
 from dedup_service.core.shards.shard import ShardNumber, ShardState, UndecidedMessage, open_shard, shard_sizes
@@ -60,7 +60,7 @@ from dedup_service.runtime.kafka.state.page_names import PageNameFile, PageNameS
 from dedup_service.runtime.kafka.state.shard_state import number_in, replica_state, shard_state
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 from dedup_service.runtime.store.page_files import ERASED, GROWING, MANIFEST, open_or_create, open_pages, sync_directory
-from dedup_service.runtime.store.stored_entries import StoredEntries, append_to, held_of, live_pieces, rows_of
+from dedup_service.runtime.store.stored_entries import StoredEntries, live_pieces, pieces_of
 
 Report = Callable[[str, int, int], None]
 """Progress: (stage, done, total); total 0 if it is unknown."""
@@ -206,8 +206,8 @@ _COPYING = "copying"
 _LEFT_BY_LOCKS = frozenset({"lock", "holder", "instance", "lost+found"})
 """What a folder may have that is empty otherwise: `LocalState.open` makes some, and a file system the last."""
 
-Slots = npt.NDArray[np.bool_]
-"""bool[V]: some of the slots of a log."""
+Slots = Sequence[bool]
+"""Some of the slots of a log: whether each is among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,25 +303,24 @@ def _copy(number: ShardNumber, work: Path, names: Sequence[str], report: Report)
 
 
 def _shares(number: ShardNumber, sources: Sequence[ShardSource], slots: int) -> list[Slots]:
-    """Return which slots of the shard each source gives: bool[slots] each. ConfigurationError unless it is all."""
+    """Return which slots of the shard each source gives. ConfigurationError unless it is all."""
     for source in sources:
         if source.log != sources[0].log:
             raise ConfigurationError(
                 f"{source.name} is of log {source.log}, {sources[0].name} of {sources[0].log}: give shards of one log"
             )
     number.check(slots)
-    every = np.arange(slots)
-    missing, shares = owned(number, every), []
+    missing, shares = [number.owns(slot) for slot in range(slots)], list[Slots]()
     for source in sources:
-        share = missing & owned(source.number, every)
-        if not share.any():
+        share = [is_missing and source.number.owns(slot) for slot, is_missing in enumerate(missing)]
+        if not any(share):
             raise ConfigurationError(
                 f"{source.name} is shard {source.number}, which has no slots of {number} that no other source has: "
                 f"leave it out; {_needed(number, source.number.of)}"
             )
-        missing = missing & ~share
+        missing = [is_missing and not is_given for is_missing, is_given in zip(missing, share, strict=True)]
         shares.append(share)
-    if missing.any():
+    if any(missing):
         found = " and ".join(f"{source.number}" for source in sources)
         raise ConfigurationError(
             f"shard {number} has slots that {found} {'has' if len(sources) == 1 else 'have'} not: "
@@ -332,8 +331,8 @@ def _shares(number: ShardNumber, sources: Sequence[ShardSource], slots: int) -> 
 
 def _needed(number: ShardNumber, of: int) -> str:
     """Say which of `of` shards have slots of a shard."""
-    slots = np.arange(number.index - 1, number.of * of, number.of)
-    shards = [f"{index}/{of}" for index in sorted(set((slots % of + 1).tolist()))]
+    slots = range(number.index - 1, number.of * of, number.of)
+    shards = [f"{index}/{of}" for index in sorted({slot % of + 1 for slot in slots})]
     return f"of {of} shards, {' and '.join(shards)} {'has' if len(shards) == 1 else 'have'} them"
 
 
@@ -390,18 +389,6 @@ def _own(
     return [entry for entry, _ in pages], [name for _, name in pages], done
 
 
-def owned(number: ShardNumber, ordinals: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which ordinals, or slots, are those of a shard: bool[n]."""
-    mask: npt.NDArray[np.bool_] = ordinals.astype(np.int64) % number.of == number.index - 1
-    return mask
-
-
-def _in_slots(rows: npt.NDArray[Any], slots: Slots) -> npt.NDArray[np.bool_]:
-    """Return which of ROW[n] are in some slots: bool[n]."""
-    mask: npt.NDArray[np.bool_] = slots[rows["ordinal"].astype(np.int64) % len(slots)]
-    return mask
-
-
 def _append_entries(
     work: Path, sources: Sequence[ShardSource], shares: Sequence[Slots], report: Report
 ) -> tuple[int, int]:
@@ -413,12 +400,14 @@ def _append_entries(
         copied = _NamesCopied(names)
         entries, last = 0, -1
         streams = [_chosen(source, share, progress, copied) for source, share in zip(sources, shares, strict=True)]
-        for piece in streams[0] if len(streams) == 1 else _merged(streams):
-            sequences = piece.rows["sequence"]
-            if sequences[0] <= last or (np.diff(sequences) <= 0).any():
-                raise StoreDamagedError("the entries of the sources are not in the order of the log, or some are twice")
-            last = int(sequences[-1])
-            append_to(new, piece)
+        for piece in pieces_of(merge(*streams, key=attrgetter("sequence"))):
+            for entry in piece:
+                if entry.sequence <= last:
+                    raise StoreDamagedError(
+                        "the entries of the sources are not in the order of the log, or some are twice"
+                    )
+                last = entry.sequence
+            new.append(piece)
             entries += len(piece)
         new.begin_commit(-1, "", b"").finish(b"")  # without a state, so that it is no snapshot
     return entries, copied.count
@@ -442,14 +431,13 @@ class _NamesCopied:
         self._names = names
         self.count = 0
 
-    def copy(self, source: ShardSource, rows: npt.NDArray[Any]) -> None:
-        """Copy the names of ROW[n] that a source has. One that is not of its entry is left out: the log has it."""
-        sequences = rows["sequence"]
-        found = source.names.between(int(sequences[0]), int(sequences[-1]))
-        for sequence, url_key in zip(sequences.tolist(), rows["url_hash"].tolist(), strict=True):
-            name = found.get(sequence)
-            if name is not None and _has_hash(name[1], url_key):
-                self._names.add(sequence, *name)
+    def copy(self, source: ShardSource, entries: Sequence[Entry]) -> None:
+        """Copy the names of entries that a source has. One that is not of its entry is left out: the log has it."""
+        found = source.names.between(entries[0].sequence, entries[-1].sequence)
+        for entry in entries:
+            name = found.get(entry.sequence)
+            if name is not None and _has_hash(name[1], entry.url_hash):
+                self._names.add(entry.sequence, *name)
                 self.count += 1
 
 
@@ -465,44 +453,27 @@ def _no_name(sequence: int) -> NoReturn:
     raise StateError(f"the name of page {sequence} is read from the log")
 
 
-def _chosen(source: ShardSource, slots: Slots, progress: _Progress, names: _NamesCopied) -> Iterator[EntryRows]:
-    """Yield the live rows of a source in some slots, with their evidence and paths, and copy their names."""
-    store = source.store
-    for numbers in live_pieces(store):
-        rows = rows_of(store, numbers)
-        piece = held_of(store, numbers[_in_slots(rows, slots)])
-        if not piece.settled.all():
+def _chosen(source: ShardSource, slots: Slots, progress: _Progress, names: _NamesCopied) -> Iterator[Entry]:
+    """Yield the live entries of a source in some slots, with their evidence and paths, and copy their names."""
+    for numbers in live_pieces(source.store):
+        entries = source.store.entries(numbers, with_evidence=False)
+        wanted = [entry.row for entry in entries if slots[entry.ordinal % len(slots)]]
+        if not all(entry.settled for entry in entries):
             raise StoreDamagedError(f"{source.name} has an entry in its store that is not settled")
-        if len(piece):
-            names.copy(source, piece.rows)
-            yield piece
+        if piece := source.store.entries(np.array(wanted, np.uint32)):
+            names.copy(source, piece)
+            yield from piece
         progress.add(len(numbers))
-
-
-def _merged(streams: Sequence[Iterator[EntryRows]]) -> Iterator[EntryRows]:
-    """Yield the entries of several streams in order of their sequences, each stream being in that order."""
-    heads = [next(stream, None) for stream in streams]
-    while any(head is not None for head in heads):
-        bound = min(int(head.rows["sequence"][-1]) for head in heads if head is not None)
-        parts: list[EntryRows] = []
-        for place, head in enumerate(heads):
-            if head is None:
-                continue
-            is_due = head.rows["sequence"] <= bound
-            parts.append(head.where(is_due))
-            heads[place] = next(streams[place], None) if is_due.all() else head.where(~is_due)
-        yield EntryRows.in_order(parts)
 
 
 def _check(stored: StoredEntries, number: ShardNumber, entries: int, report: Report) -> None:
     """Check the new store, all of whose rows were verified as the tables were built of them; StoreDamagedError."""
     seen = 0
     for numbers in live_pieces(stored.pages):
-        rows = rows_of(stored.pages, numbers)
-        settled = EntryRows(rows).settled
-        if not settled.all() or not owned(number, rows["ordinal"]).all():
+        found = stored.pages.entries(numbers, with_evidence=False)
+        if not all(entry.settled and number.owns(entry.ordinal) for entry in found):
             raise StoreDamagedError(f"{stored.pages.folder} has entries of other slots than those of shard {number}")
-        seen += len(rows)
+        seen += len(found)
         report("check", seen, entries)
     if seen != entries:
         raise StoreDamagedError(f"{stored.pages.folder} has {seen} entries, {entries} were copied")

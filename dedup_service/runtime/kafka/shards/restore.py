@@ -13,16 +13,15 @@ too, and removes them where the cells do (`core.shards.shard`).
 """
 
 import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
 from contextlib import closing
+from heapq import merge
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
-from dedup_service._native import PageStore, StoreLabel
+from dedup_service._native import Entry, StoreLabel
 from dedup_service.core.decision.bases import BasedState
 from dedup_service.core.decision.decider import DeciderState, MutablePageNames
-from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.log_records import Policy, offset_of
@@ -33,7 +32,6 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader
 from dedup_service.runtime.kafka.messages.shard_messages import decode_answer_part
-from dedup_service.runtime.kafka.shards.copying import owned
 from dedup_service.runtime.kafka.shards.shard_step import RestoredShard
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
 from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
@@ -44,7 +42,7 @@ from dedup_service.runtime.kafka.state.restore import RestoredReplica, page_name
 from dedup_service.runtime.kafka.state.shard_state import number_in, shard_state
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.store.page_files import open_or_create
-from dedup_service.runtime.store.stored_entries import append_to, held_of, live_pieces
+from dedup_service.runtime.store.stored_entries import live_pieces, pieces_of
 
 
 class ShardBases:
@@ -57,7 +55,8 @@ class ShardBases:
     def begun(self, log: str, policy: Policy) -> BasedState:
         """Return what the log begins with. log: its identity. policy: its first one."""
         state = self._bases.begun(log, policy)
-        self._removed = [gone.entry for gone in state.decider.removed if gone.entry.settled]
+        removed = [gone.entry for gone in state.decider.removed if gone.entry.settled]
+        self._removed = sorted(removed, key=attrgetter("sequence"))
         return state
 
     def make(self, pages: Path, label: StoreLabel, policy: Policy) -> None:
@@ -67,29 +66,15 @@ class ShardBases:
         """
         with closing(open_or_create(pages, label)) as own:
             with self._bases.pages(label, policy) as store:
-                for piece in _pieces(store, self._number, self._removed):
-                    append_to(own, piece)
+                stored = () if store is None else (store.entries(numbers) for numbers in live_pieces(store))
+                entries = merge(chain.from_iterable(stored), self._removed, key=attrgetter("sequence"))
+                for piece in pieces_of(entry for entry in entries if self._number.owns(entry.ordinal)):
+                    own.append(piece)
                     self._bases.report("copying pages of bases", own.next_row, 0)
             own.begin_commit(-1, "", b"").finish(b"")  # without a state, so that it is no snapshot
 
     def adopt(self, pages: Path) -> None:
         """Do nothing: the rows are the shard's own."""
-
-
-def _pieces(store: PageStore | None, number: ShardNumber, removed: Sequence[Entry]) -> Iterator[EntryRows]:
-    """Yield the rows of a shard with evidence and paths, in order of their sequences. removed: entries among them."""
-    entries = EntryRows.from_entries(sorted(removed, key=lambda entry: entry.sequence))
-    gone = deque(entries.where(owned(number, entries.rows["ordinal"])).entries())
-    for piece in () if store is None else (held_of(store, numbers) for numbers in live_pieces(store)):
-        own = piece.where(owned(number, piece.rows["ordinal"]))
-        if not len(own):
-            continue
-        earlier: list[Entry] = []
-        while gone and gone[0].sequence < own.rows["sequence"][-1]:
-            earlier.append(gone.popleft())
-        yield EntryRows.in_order([own, EntryRows.from_entries(earlier)]) if earlier else own
-    if gone:
-        yield EntryRows.from_entries([*gone])
 
 
 _FETCH_BYTES = 1 << 20

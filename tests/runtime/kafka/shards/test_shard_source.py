@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dedup_service.core.decision.entry_rows import ROW
+from dedup_service._native import Entry
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.runtime.addresses import RemoteFolder
 from dedup_service.runtime.kafka.shards import copying
@@ -30,12 +30,12 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return snapshots(tmp_path_factory.mktemp("half"), 2, 2, [44, 44])[0]
 
 
-def rows_of(folder: Path) -> bytes:
-    """The rows of a folder, without what they are checked with."""
+def entries_of(folder: Path) -> list[Entry]:
+    """The entries of a folder."""
     store = open_pages(folder / "pages")
     assert store is not None
     with closing(store):
-        return store.rows(np.frombuffer(store.live_rows(0, 1 << 20), np.uint32))
+        return store.entries(np.frombuffer(store.live_rows(0, 1 << 20), np.uint32))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -50,7 +50,7 @@ def test_an_address_gives_the_same_copy_as_its_folder(compacted: bool, half: Pat
     direct = copy("3/4", tmp_path / "direct", half)
     assert (copied.entries, copied.names, copied.offset) == (direct.entries, direct.names, direct.offset)
     assert copied.names == copied.entries > 5
-    assert rows_of(tmp_path / "new") == rows_of(tmp_path / "direct")
+    assert entries_of(tmp_path / "new") == entries_of(tmp_path / "direct")
     assert {path.name for path in (tmp_path / "new").iterdir()} == {
         path.name for path in (tmp_path / "direct").iterdir()
     }
@@ -100,17 +100,17 @@ def test_a_copy_has_what_the_shard_removes_meanwhile(tmp_path: Path, monkeypatch
             assert entries is not None
             assert store is not None
             with closing(store):
-                gone = [page for page in direct_rows["sequence"].tolist() if store.find(page) is None]
+                gone = [one.sequence for one in expected if store.find(one.sequence) is None]
             assert len(gone) > 3
             entries.erase(gone[0])
             taken_down.append(gone[0])
             return append(*values)
 
-        direct_rows, taken_down = np.frombuffer(rows_of(tmp_path / "direct"), ROW), list[int]()
+        expected, taken_down = entries_of(tmp_path / "direct"), list[int]()
         monkeypatch.setattr(copying, "_append_entries", append_slowly)
         copied = copy("1/4", tmp_path / "new", tmp_path / "from")
     assert (copied.entries, copied.offset) == (direct.entries - 1, direct.offset)
-    assert rows_of(tmp_path / "new") == direct_rows[direct_rows["sequence"] != taken_down[0]].tobytes()
+    assert entries_of(tmp_path / "new") == [one for one in expected if one.sequence != taken_down[0]]
 
 
 def test_an_incomplete_copy_says_how_to_copy(half: Path, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_shard_is_copied_from_object_storage(half: Path, tmp_path: Path, s3: s
     assert (done.returncode, done.stderr) == (0, "")
     copied = json.loads(done.stdout)
     assert (copied["shard"], copied["log"], copied["offset"]) == ("1/4", "a-log", 86)
-    assert rows_of(tmp_path / "new") == rows_of(tmp_path / "direct")
+    assert entries_of(tmp_path / "new") == entries_of(tmp_path / "direct")
     missing = subprocess.run(
         [*command, str(tmp_path / "none"), "s3://nothing/two"], capture_output=True, text=True, check=False
     )

@@ -4,8 +4,9 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
+from dedup_service._native import Entry
 from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entries import Entry, RemovedEntry
+from dedup_service.core.decision.entries import RemovedEntry
 from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_state import GuardState
 from dedup_service.core.decision.replica import ReplicaState

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dedup_service._native import Entry
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entries import Entry, RemovedEntry
+from dedup_service.core.decision.entries import RemovedEntry
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import StateError
@@ -112,7 +113,7 @@ def test_readers_and_the_deciding_thread_do_not_disturb_each_other(tmp_path: Pat
     def read(number: int, held: HeldEntries) -> None:
         try:
             while True:
-                sequences = held.rows().rows["sequence"].tolist()
+                sequences = [entry.sequence for entry in held.entries()]
                 assert sequences == sorted(sequences)
                 reads[number] += 1
                 if min(reads) > 3:
@@ -148,5 +149,5 @@ def test_a_folder_in_use_stays_open(tmp_path: Path) -> None:
         closing = threading.Thread(target=local.close, args=(0.0,))
         closing.start()
         closing.join()
-        assert len(state.replica.rows()) == 40
+        assert len(state.replica) == 40
     local.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.entries import Entry
+from dedup_service._native import Entry
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
@@ -56,9 +56,7 @@ def read_of(restored: RestoredReplica) -> Read:
     """Return what is compared."""
     replica = restored.replica
     pending = dict(restored.pending_outcomes.items())
-    return Read(
-        list(replica.rows().entries()), replica.state(), pending, restored.position, restored.tail, restored.end
-    )
+    return Read(replica.held().entries(), replica.state(), pending, restored.position, restored.tail, restored.end)
 
 
 def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> Read:
@@ -113,7 +111,7 @@ def test_messages_of_many_records_are_applied_record_by_record(
             pending.add(outcome)
     restored = run(tmp_path_factory.mktemp("together"), log, written=written)
     assert restored.state == replica.state()
-    assert restored.entries == list(replica.rows().entries())
+    assert restored.entries == replica.held().entries()
     assert restored.pending == dict(pending.items())
 
 
