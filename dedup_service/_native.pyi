@@ -30,24 +30,18 @@ class NearRows:
     distances: bytes
 
 class HammingIndex:
-    """Rows by a fingerprint of 64 bits, found by Hamming distance, exactly for 0 to 7 bits."""
+    """Rows by a fingerprint, found by Hamming distance; see `core.index.block_index.BlockIndex`, which has one.
+
+    rows: uint32[n]; fingerprints: uint64[n]. Statistics and work are the fields of its classes, in their order.
+    """
 
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
-    def insert(self, rows: Buffer, fingerprints: Buffer) -> None:
-        """Insert rows, uint32[n], with their fingerprints, uint64[n]; StateError, and none is, if one is there."""
-
-    def remove(self, rows: Buffer, fingerprints: Buffer) -> None:
-        """Remove rows, uint32[n], with their fingerprints, uint64[n]; StateError, and none is, if one is missing."""
-
-    def probe(self, fingerprints: Buffer, radius: int, most_identical: int) -> NearRows:
-        """Find rows near fingerprints: uint64[n]. most_identical: rows of one fingerprint at most, the first ones."""
-
-    def statistics(self) -> tuple[int, int, int, int, int, int]:
-        """Return rows, distinct fingerprints, bytes, largest bucket, split buckets, buckets of a table."""
-
-    def work(self) -> tuple[int, int, int]:
-        """Return what all probes took so far: fingerprints, buckets read, lanes compared."""
+    def insert(self, rows: Buffer, fingerprints: Buffer) -> None: ...
+    def remove(self, rows: Buffer, fingerprints: Buffer) -> None: ...
+    def probe(self, fingerprints: Buffer, radius: int, most_identical: int) -> NearRows: ...
+    def statistics(self) -> tuple[int, int, int, int, int, int]: ...
+    def work(self) -> tuple[int, int, int]: ...
 
 def block_bounds(radius: int) -> list[tuple[int, int]]:
     """Return of each of the four tables in how many bits its block and the next one may differ; -1: not asked."""
@@ -416,6 +410,8 @@ ShardAnswer: TypeAlias = tuple[Sequence[bytes], bytes | None, bytes, bool]
 class Decider:
     """Decides pages in the order of their sequences, and keeps the entries of kept pages. One thread at a time.
 
+    Methods without a description are those of `core.decision.decider.Decider`, which has the names of pages, too.
+
     window: pages by which the tables are behind. slots, levels: of the cells. store, tables: the settled entries; None:
     in memory. answered: they are elsewhere: how many shards there are, their live entries, what `answered_state`
     returned. settled: live settled entries that are in no store; young: those that are not settled; removed: removed
@@ -443,9 +439,7 @@ class Decider:
         max_pages: int | None = None,
         max_age_minutes: int | None = None,
     ) -> None: ...
-    def __len__(self) -> int:
-        """Return the number of live entries."""
-
+    def __len__(self) -> int: ...
     def decide_batch(self, pages: Sequence[Page]) -> list[Decided | None]:
         """Decide pages in order of their sequences; None for one that is unique, if nothing else is to be said.
 
@@ -468,57 +462,33 @@ class Decider:
     def remove(self, sequence: int) -> None:
         """Remove the live entry at a sequence; KeyError if there is none."""
 
-    def remove_expired(self, up_to: int) -> None:
-        """Remove all entries up to a sequence."""
-
-    def entry(self, sequence: int) -> Entry | None:
-        """Return the live entry at a sequence."""
-
-    def holds(self, sequence: int) -> bool:
-        """Return whether there is a live entry at a sequence."""
-
+    def remove_expired(self, up_to: int) -> None: ...
+    def entry(self, sequence: int) -> Entry | None: ...
+    def holds(self, sequence: int) -> bool: ...
     def young(self) -> list[Entry]:
         """Return the live entries that are not settled, in order."""
 
     def visit(self, url: int) -> int | None:
         """Return the sequence of the earliest live entry with a URL's hash."""
 
-    def set_rule(self, rule: Rule) -> None:
-        """Use another rule from the next page on."""
-
+    def set_rule(self, rule: Rule) -> None: ...
     def set_keep(self, max_pages: int | None, max_age_minutes: int | None) -> None:
         """Use other bounds of expiry from the next page on."""
 
-    def advance(self, sequence: int, minute: int) -> bool:
-        """Set the latest time, for pages after a sequence; False, and no effect, unless it is later than any before."""
-
+    def advance(self, sequence: int, minute: int) -> bool: ...
     def expired(self) -> tuple[int, int]:
         """Return how many entries expired by their number, and by their age."""
 
-    def expired_up_to(self) -> int:
-        """Return the sequence of the last entry that expired, -1 before any."""
-
-    def minute(self) -> int | None:
-        """Return the latest time, in minutes since 1970."""
-
-    def host_text(self) -> HostText:
-        """Return a copy of what is known of the hosts' own text."""
-
-    def host_text_bytes(self) -> int:
-        """Return the memory of that."""
-
-    def candidates(self, page: Page) -> list[int]:
-        """Return the sequences of the live entries that a page is compared with, ascending; it is not decided."""
-
-    def sizes(self) -> Sizes:
-        """Return the sizes of tables and entries."""
-
+    def expired_up_to(self) -> int: ...
+    def minute(self) -> int | None: ...
+    def host_text(self) -> HostText: ...
+    def host_text_bytes(self) -> int: ...
+    def candidates(self, page: Page) -> list[int]: ...
+    def sizes(self) -> Sizes: ...
     def piece(self, first: int, limit: int) -> tuple[int, list[Entry]] | None:
         """Return the first settled entries from a row on, and the row of the last one; None if there are no more."""
 
-    def correct(self, url: int, original: int, duplicate: bool) -> None:
-        """Put a correction in force, by the hashes of two URLs."""
-
+    def correct(self, url: int, original: int, duplicate: bool) -> None: ...
     def work(self) -> tuple[int, int]:
         """Return how many entries were looked at, and how many compared, for all pages so far."""
 
@@ -547,7 +517,7 @@ Told: TypeAlias = tuple[bytes, list[int]]
 """What a shard tells the resolver, and the sequences of the entries in it, ascending."""
 
 class ShardEntries:
-    """The entries of a shard, and its pages that are not settled. Arguments as of `Decider`."""
+    """The entries of a shard, and its pages that are not settled. Arguments, and other methods, as of `Decider`."""
 
     def __init__(
         self,
@@ -559,12 +529,8 @@ class ShardEntries:
         store: PageStore | None = None,
         tables: TablesBuild | None = None,
     ) -> None: ...
-    def __len__(self) -> int:
-        """Return the number of live entries."""
-
-    def set_rule(self, rule: Rule) -> None:
-        """Use another rule from the next message on."""
-
+    def __len__(self) -> int: ...
+    def set_rule(self, rule: Rule) -> None: ...
     def keep(self, pages: Sequence[Entry]) -> None:
         """Keep pages of which the resolver has decided that: they wait until they are settled."""
 
@@ -586,17 +552,14 @@ class ShardEntries:
     def first(self) -> int | None:
         """Return the sequence of the earliest settled entry."""
 
-    def holds(self, sequence: int) -> bool:
-        """Return whether there is a live entry at a sequence."""
-
+    def holds(self, sequence: int) -> bool: ...
     def at_url(self, url: int) -> Told:
         """Return the live entry with a URL's hash, if there is one."""
 
     def at(self, sequences: Sequence[int]) -> Told:
         """Return the live entries at some sequences."""
 
-    def sizes(self) -> Sizes:
-        """Return the sizes of tables and entries."""
+    def sizes(self) -> Sizes: ...
 
 def pages_of_shard(pages: Sequence[Page], first: int, index: int, of: int) -> list[Entry]:
     """Return those of some pages that shard `index` of `of` would keep. first: ordinal of the first page."""
