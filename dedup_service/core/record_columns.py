@@ -8,8 +8,9 @@ for the others alone, when somebody asks for them.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import overload
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -63,82 +64,28 @@ class RecordColumns:
         """Return the records of several, one after the other; all are of one topic and space."""
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            parts[0].topic,
-            parts[0].space_id,
-            np.concatenate([part.sequences for part in parts]),
-            [value for part in parts for value in part.partitions],
-            [value for part in parts for value in part.offsets],
-            np.concatenate([part.present for part in parts]),
-            np.concatenate([part.words for part in parts]),
-            np.concatenate([part.bodies for part in parts]),
-            np.concatenate([part.body_hashes for part in parts]),
-            np.concatenate([part.text_hashes for part in parts]),
-            np.concatenate([part.days for part in parts]),
-            np.concatenate([part.text_percents for part in parts]),
-            [value for part in parts for value in part.urls],
-            [value for part in parts for value in part.ids],
-            [value for part in parts for value in part.canonical_urls],
-            [value for part in parts for value in part.claimed_urls],
-            [value for part in parts for value in part.titles],
-            [value for part in parts for value in part.reasons],
-            [value for part in parts for value in part.evidence],
-            [value for part in parts for value in part.keys],
+        columns = zip(*(_columns_of(part) for part in parts), strict=True)
+        joined: Iterator[Any] = (
+            np.concatenate(column) if isinstance(column[0], np.ndarray) else list(chain.from_iterable(column))
+            for column in columns
         )
+        return cls(parts[0].topic, parts[0].space_id, *joined)
 
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self.urls)
 
     def __getitem__(self, part: slice) -> "RecordColumns":
-        return RecordColumns(
-            self.topic,
-            self.space_id,
-            self.sequences[part],
-            self.partitions[part],
-            self.offsets[part],
-            self.present[part],
-            self.words[part],
-            self.bodies[part],
-            self.body_hashes[part],
-            self.text_hashes[part],
-            self.days[part],
-            self.text_percents[part],
-            self.urls[part],
-            self.ids[part],
-            self.canonical_urls[part],
-            self.claimed_urls[part],
-            self.titles[part],
-            self.reasons[part],
-            self.evidence[part],
-            self.keys[part],
-        )
+        return RecordColumns(self.topic, self.space_id, *(column[part] for column in _columns_of(self)))
 
     def take(self, places: Sequence[int]) -> "RecordColumns":
         """Return the records at some places, ascending."""
         rows = np.array(places, np.int64)
-        return RecordColumns(
-            self.topic,
-            self.space_id,
-            self.sequences[rows],
-            [self.partitions[place] for place in places],
-            [self.offsets[place] for place in places],
-            self.present[rows],
-            self.words[rows],
-            self.bodies[rows],
-            self.body_hashes[rows],
-            self.text_hashes[rows],
-            self.days[rows],
-            self.text_percents[rows],
-            [self.urls[place] for place in places],
-            [self.ids[place] for place in places],
-            [self.canonical_urls[place] for place in places],
-            [self.claimed_urls[place] for place in places],
-            [self.titles[place] for place in places],
-            [self.reasons[place] for place in places],
-            [self.evidence[place] for place in places],
-            [self.keys[place] for place in places],
+        taken = (
+            column[rows] if isinstance(column, np.ndarray) else [column[place] for place in places]
+            for column in _columns_of(self)
         )
+        return RecordColumns(self.topic, self.space_id, *taken)
 
     @property
     def rejected(self) -> list[int]:
@@ -186,6 +133,11 @@ class RecordColumns:
     def numbered(self) -> Iterator[tuple[int, PageRecord | RejectedRecord]]:
         """Yield all records as values, each with its sequence."""
         return zip(self.sequences.tolist(), self.records(), strict=True)
+
+
+def _columns_of(records: RecordColumns) -> list[Any]:
+    """Return all columns, in the order of the fields."""
+    return [getattr(records, field.name) for field in fields(records)[2:]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
