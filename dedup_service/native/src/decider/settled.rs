@@ -145,7 +145,7 @@ impl Settled {
     }
 
     fn restore_cells(&mut self, number: u32, row: &Row, path: &[u8]) -> Result<()> {
-        Ok(self.tables.cells.restore(&[number], &[row.ordinal], &[row.sieve], path)?)
+        Ok(self.tables.cells.restore(number, row.ordinal, row.sieve, path)?)
     }
 
     /// Remove what is gone from the store and the tables.

@@ -18,7 +18,7 @@ const PLACE_BITS: u32 = 48;
 /// Bytes of the places of a row.
 pub(super) const PLACES_BYTES: u64 = 2 * PLACE_BYTES;
 /// Bytes of the checksum of evidence.
-pub(super) const EVIDENCE_START: usize = 4;
+const EVIDENCE_START: usize = 4;
 
 /// A file that places lead to.
 #[derive(Clone, Copy, Debug)]

@@ -381,19 +381,6 @@ impl Store {
         Err(damaged(&self.files.evidence.path, &what))
     }
 
-    /// Return the bytes of the path of a row, and of its evidence, which is known of erased rows, too; 0 for no row.
-    ///
-    /// # Errors
-    /// `Damaged` if it cannot be said where it is.
-    pub fn sizes(&self, row: u32) -> Result<(usize, usize)> {
-        if row < self.files.first_row {
-            return self.base()?.sizes(row);
-        }
-        let extent = self.files.extent(row..row.saturating_add(1))?;
-        let size = |range: Range<u64>, start: usize| ((range.end - range.start) as usize).saturating_sub(start);
-        Ok((size(extent.rows, ROW_BYTES), size(extent.evidence, files::EVIDENCE_START)))
-    }
-
     /// Fetch the evidence of rows into the processor's cache, as far as the page cache has it.
     pub fn prefetch(&self, rows: &[u32]) {
         self.each_range(rows, |files, range| files.evidence.prefetch(range.start, range.end - range.start));

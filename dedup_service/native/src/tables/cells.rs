@@ -200,22 +200,19 @@ impl CellIndex {
         true
     }
 
-    /// Put rows back by their paths, in any order, beside those that are there. paths: end to end, one a row.
+    /// Put a row back by its path, in any order, beside those that are there.
     ///
     /// # Errors
-    /// `State` if the paths are cut off or too long, a row is too large, or the numbers of rows, ordinals and sieves
-    /// differ; then nothing changed.
-    pub fn restore(&mut self, rows: &[u32], ordinals: &[u64], sieves: &[Sieve], paths: &[u8]) -> Result<()> {
-        let paths = split_paths(rows, ordinals, sieves, paths)?;
-        for (number, path) in paths.iter().enumerate() {
-            if let Some(next) = paths.get(number + 1) {
-                self.prefetch_path(next, ordinals[number + 1]);
-            }
-            self.sieves.set(rows[number], sieves[number]);
-            let cells = path.cells(ordinals[number] % self.slots);
-            cells.for_each(|(cell, holds)| self.put_back(cell, rows[number], holds));
-            self.entries += usize::from(path.is_in_a_cell());
-        }
+    /// `State` if the bytes are no path, or the row is too large; then nothing changed.
+    pub fn restore(&mut self, row: u32, ordinal: u64, sieve: Sieve, path: &[u8]) -> Result<()> {
+        check_rows([row])?;
+        let Some((path, [])) = Path::split(path) else {
+            let size = path.len();
+            return Err(TableError::State(format!("the path of row {row} is cut off or too long: {size} bytes")));
+        };
+        self.sieves.set(row, sieve);
+        path.cells(ordinal % self.slots).for_each(|(cell, holds)| self.put_back(cell, row, holds));
+        self.entries += usize::from(path.is_in_a_cell());
         Ok(())
     }
 
@@ -231,7 +228,10 @@ impl CellIndex {
     /// `State` if the index does not have the row of a removal as its path says: then earlier changes are applied, this
     /// one and later ones are not. Or if a row is too large, or pages and `due` differ in number: nothing changed.
     pub fn follow(&mut self, changes: &[Change], due: &[usize], pages: &[Probe]) -> Result<(Found, Vec<Vec<u8>>)> {
-        check_equal("pages, and numbers of changes before them", [pages.len(), due.len(), due.len()])?;
+        if pages.len() != due.len() {
+            let counts = [pages.len(), due.len()];
+            return Err(TableError::State(format!("pages, and numbers of changes before them, differ: {counts:?}")));
+        }
         let insertions = changes.iter().filter_map(|change| match change {
             Change::Insert { row, .. } => Some(*row),
             Change::Remove { .. } => None,
@@ -516,33 +516,6 @@ fn check_rows(rows: impl IntoIterator<Item = u32>) -> Result<()> {
         return Err(TableError::State(message));
     }
     Ok(())
-}
-
-fn check_equal(what: &str, counts: [usize; 3]) -> Result<()> {
-    if counts.iter().any(|&count| count != counts[0]) {
-        return Err(TableError::State(format!("{what} differ in number: {counts:?}")));
-    }
-    Ok(())
-}
-
-/// The paths of rows, of which all is well.
-fn split_paths<'a>(rows: &[u32], ordinals: &[u64], sieves: &[Sieve], paths: &'a [u8]) -> Result<Vec<Path<'a>>> {
-    check_equal("rows, ordinals and sieves", [rows.len(), ordinals.len(), sieves.len()])?;
-    check_rows(rows.iter().copied())?;
-    let (mut split, mut rest) = (Vec::with_capacity(rows.len()), Some(paths));
-    for _ in rows {
-        let Some((path, behind)) = rest.and_then(Path::split) else {
-            rest = None;
-            break;
-        };
-        split.push(path);
-        rest = Some(behind);
-    }
-    if rest.is_some_and(<[u8]>::is_empty) {
-        return Ok(split);
-    }
-    let (count, size) = (rows.len(), paths.len());
-    Err(TableError::State(format!("the paths of {count} entries are cut off or too long: {size} bytes")))
 }
 
 /// An index to come, of many rows by their paths, in any order; see [`SlotFilling`]. It answers as after
@@ -849,9 +822,6 @@ mod tests {
         fn restore(&mut self, seed: u64, bulk: bool) {
             let mut rows: Vec<u32> = self.live.keys().copied().collect();
             rows.sort_by_key(|&row| mix64(u64::from(row) ^ seed));
-            let ordinals: Vec<u64> = rows.iter().map(|row| self.live[row].ordinal).collect();
-            let sieves: Vec<Sieve> = rows.iter().map(|row| self.live[row].page.sieve).collect();
-            let paths: Vec<u8> = rows.iter().flat_map(|row| self.live[row].path.clone()).collect();
             let slots = self.plain.slots as usize;
             let mut index = CellIndex::new(slots, self.levels).unwrap();
             let mut filling = CellFilling::new(slots, self.levels, 9, 3).unwrap();
@@ -864,18 +834,12 @@ mod tests {
                 assert!(shares[number % 3].add(*row, entry.ordinal, entry.page.sieve, &entry.path));
             }
             drop(shares);
-            if !rows.is_empty() {
-                let half = rows.len() / 2;
-                let end: usize = rows[..half].iter().map(|row| self.live[row].path.len()).sum();
-                for cut in [&paths[..paths.len() - 1], &[&paths[..], &[0]].concat()] {
-                    assert!(index.restore(&rows, &ordinals, &sieves, cut).is_err() && index.entries == 0);
+            for row in &rows {
+                let Live { ordinal, page, path } = &self.live[row];
+                for cut in [&path[..path.len() - 1], &[&path[..], &[0]].concat()] {
+                    assert!(index.restore(*row, *ordinal, page.sieve, cut).is_err());
                 }
-                for (rows, ordinals, sieves, paths) in [
-                    (&rows[..half], &ordinals[..half], &sieves[..half], &paths[..end]),
-                    (&rows[half..], &ordinals[half..], &sieves[half..], &paths[end..]),
-                ] {
-                    index.restore(rows, ordinals, sieves, paths).unwrap();
-                }
+                index.restore(*row, *ordinal, page.sieve, path).unwrap();
             }
             let filled = filling.finish();
             for (one, other) in [(&index.cells, &filled.cells), (&index.turned, &filled.turned)] {
@@ -991,10 +955,8 @@ mod tests {
         ) {
             let mut index = CellIndex::new(64, levels).unwrap();
             prop_assert!(!index.remove(row, ordinal, &paths) || paths == [EMPTY_PART; PARTS]);
-            for count in 0..3 {
-                let restored = index.restore(&vec![row; count], &vec![ordinal; count], &vec![[0; 2]; count], &paths);
-                prop_assert_eq!(restored.is_ok(), count_paths(&paths) == Some(count) && (row != NO_ROW || count == 0));
-            }
+            let restored = index.restore(row, ordinal, [0; 2], &paths);
+            prop_assert_eq!(restored.is_ok(), count_paths(&paths) == Some(1) && row != NO_ROW);
             index.remove(row, ordinal, &paths);
             let page = Probe { keys: &[5; PARTS], sieve: [0; 2] };
             index.probe_batch(&[page]);
@@ -1031,10 +993,10 @@ mod tests {
         let changes = [0, NO_ROW].map(|row| Change::Insert { row, ordinal: 0, page });
         assert_eq!(index.follow(&changes, &[], &[]), Err(full));
         assert_eq!(
-            index.restore(&[1], &[0], &[[0; 2]], &[128; 7]),
-            Err(state("the paths of 1 entries are cut off or too long: 7 bytes"))
+            index.restore(1, 0, [0; 2], &[128; 7]),
+            Err(state("the path of row 1 is cut off or too long: 7 bytes"))
         );
-        assert!(index.restore(&[1], &[0], &[], &[128; 8]).is_err() && index.follow(&[], &[0], &[]).is_err());
+        assert!(index.restore(NO_ROW, 0, [0; 2], &[128; 8]).is_err() && index.follow(&[], &[0], &[]).is_err());
         assert_eq!(index.statistics().cells, 0);
     }
 
@@ -1104,7 +1066,7 @@ mod tests {
             let mut share = filling.shares().remove(0);
             assert!((0..count).all(|_| share.add(3, 0, [0; 2], &path(129))));
             let mut index = filling.finish();
-            index.restore(&[9], &[0], &[[0; 2]], &path(0)).unwrap();
+            index.restore(9, 0, [0; 2], &path(0)).unwrap();
             for _ in 0..count {
                 assert!(index.remove(3, 0, &path(129)));
             }
