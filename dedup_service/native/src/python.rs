@@ -2,6 +2,8 @@
 //!
 //! Numbers come in any object with a buffer of that type, such as an array of numpy. What is returned as bytes has
 //! native byte order. The interpreter lock is released while a batch is worked on.
+//!
+//! `_native.pyi` describes each class, method and function.
 
 #![allow(clippy::needless_pass_by_value)] // arguments are taken from Python by value
 
@@ -119,21 +121,18 @@ impl HammingIndex {
         Ok(NearRows { offsets: offsets_of(py, ends), rows: bytes_of(py, &rows), distances: bytes_of(py, &distances) })
     }
 
-    /// Sizes: (rows, distinct fingerprints, bytes, largest bucket, split buckets, buckets of a table).
     fn statistics(&self) -> (usize, usize, usize, usize, usize, usize) {
         let sizes = self.index.statistics();
         let hamming::Statistics { entries, fingerprints, bytes, largest_bucket, split_buckets, buckets } = sizes;
         (entries, fingerprints, bytes, largest_bucket, split_buckets, buckets)
     }
 
-    /// Work of all probes so far: (fingerprints probed, buckets read, entries compared).
     fn work(&self) -> (u64, u64, u64) {
         let work = self.index.work();
         (work.probes, work.buckets, work.entries)
     }
 }
 
-/// In how many bits the block of each table and the next one may differ; -1 if the table is not asked.
 #[pyfunction]
 fn block_bounds(radius: usize) -> PyResult<Vec<(i64, i64)>> {
     if radius > blocks::MAX_RADIUS {
@@ -144,7 +143,6 @@ fn block_bounds(radius: usize) -> PyResult<Vec<(i64, i64)>> {
     Ok(bounds.iter().map(|&(block, lane)| (block.map_or(-1, i64::from), i64::from(lane))).collect())
 }
 
-/// Panic as a fault of this module would, for tests.
 #[pyfunction]
 fn panic_on_purpose(py: Python<'_>, message: String) -> PyResult<()> {
     work(py, move || -> Result<(), TableError> { std::panic::panic_any(message) })

@@ -41,7 +41,6 @@ impl TablesBuild {
         Ok(Self { build: Mutex::new(Some(build)), store, radii })
     }
 
-    /// Add the next rows; return how many live ones were added so far. Rows that its base has lost leave the store.
     fn step(&self, py: Python<'_>, rows: u32) -> PyResult<u64> {
         let mut build = self.taken().ok_or_else(is_finished)?;
         let (mut build, done) = self.store.get().read(py, |store| {

@@ -161,19 +161,16 @@ impl Entry {
         }
     }
 
-    /// Whether two entries are the same; the rows of a store are its own numbers.
     fn __eq__(&self, py: Python<'_>, other: PyRef<'_, Self>) -> bool {
         let unnumbered = |entry: &Self| decider::Entry { number: None, ..entry.entry(py) };
         unnumbered(self) == unnumbered(&other)
     }
 
-    /// The same entry at another sequence.
     fn at(&self, py: Python<'_>, sequence: i64) -> Self {
         let (evidence, keys) = (self.evidence.clone_ref(py), self.keys.clone_ref(py));
         Self { sequence, evidence, keys, ..*self }
     }
 
-    /// Which values it has, as a row of the store says it.
     #[getter]
     fn flags(&self, py: Python<'_>) -> u8 {
         let evidence = self.evidence.as_bytes(py);
@@ -227,8 +224,6 @@ impl Entry {
     }
 }
 
-/// The places of the entries that look nearest to a page, so many at most: by their distance, or by the first 256 bits of
-/// the sketches, as far as more of them are equal than chance makes so.
 #[pyfunction]
 pub(super) fn promising(py: Python<'_>, entries: Vec<PyRef<'_, Entry>>, page: &Entry, most: usize) -> Vec<usize> {
     /// At J = 0, half of the bits are equal, give or take 8: three standard errors above.
@@ -452,7 +447,6 @@ impl Decider {
         self.inner.len()
     }
 
-    /// Decide pages; None for a unique page. Fewer are returned if something stopped it: `raise_stopped` says what.
     fn decide_batch(&mut self, py: Python<'_>, pages: Vec<PyRef<'_, Page>>) -> Vec<Option<Decided>> {
         let pages: Vec<decider::Page> = pages.iter().map(|page| page.page()).collect();
         let mut decided = Vec::with_capacity(pages.len());
@@ -461,17 +455,14 @@ impl Decider {
         decided.iter().map(|decision| Decided::of(py, decision, &self.rule)).collect()
     }
 
-    /// Panic at the page with this sequence, as a fault of this module would: for tests.
     fn panic_at(&mut self, sequence: i64) {
         self.inner.panic_at(sequence);
     }
 
-    /// Raise what stopped the latest batch, if something did.
     fn raise_stopped(&mut self) -> PyResult<()> {
         self.stopped.take().map_or(Ok(()), Err)
     }
 
-    /// Apply decisions that were made before: (kept, sequence of the entry that it replaced, what guards counted).
     #[allow(clippy::type_complexity)] // an effect
     fn apply(
         &mut self,
@@ -514,7 +505,6 @@ impl Decider {
         work(py, || self.inner.holds(sequence))
     }
 
-    /// The live entries that are not settled, in order.
     fn young(&mut self, py: Python<'_>) -> PyResult<Vec<Entry>> {
         Ok(work(py, || self.inner.young())?.iter().map(|entry| Entry::of(py, entry)).collect())
     }
@@ -536,7 +526,6 @@ impl Decider {
         self.inner.expiry().advance(sequence, minute)
     }
 
-    /// Entries that expired: (by their number, by their age).
     fn expired(&mut self) -> (u64, u64) {
         let expiry = self.inner.expiry();
         (expiry.expired(ExpiryReason::Count), expiry.expired(ExpiryReason::Age))
@@ -546,12 +535,10 @@ impl Decider {
         self.inner.expiry().up_to()
     }
 
-    /// Latest time of the log, in minutes since 1970.
     fn minute(&mut self) -> Option<i64> {
         self.inner.expiry().minute()
     }
 
-    /// A copy of what is known of the hosts' own text.
     fn host_text(&self) -> HostText {
         HostText { host_text: self.inner.host_text().clone() }
     }
@@ -560,7 +547,6 @@ impl Decider {
         self.inner.host_text().size_bytes()
     }
 
-    /// Sequences of the live entries that are candidates for a page, which is not decided.
     fn candidates(&mut self, py: Python<'_>, page: &Page) -> PyResult<Vec<i64>> {
         work(py, || self.inner.candidates_of(&page.page()))
     }
@@ -569,7 +555,6 @@ impl Decider {
         sizes_of(self.inner.sizes())
     }
 
-    /// The first settled live entries from a row on: (row of the last one, entries); None if there are no more.
     fn piece(&self, py: Python<'_>, first: u32, limit: usize) -> PyResult<Option<(u32, Vec<Entry>)>> {
         let piece = work(py, || self.inner.piece(first, limit))?;
         let last = piece.last().and_then(|entry| entry.number);
@@ -584,7 +569,6 @@ impl Decider {
         self.inner.work()
     }
 
-    /// The state: (ordinal, young, removed, host text, guards, expiry), as `new` takes it.
     #[allow(clippy::type_complexity)] // a state
     fn state(
         &mut self,
@@ -613,7 +597,6 @@ impl Decider {
         ))
     }
 
-    /// Take the answers of all shards to the message that is decided next: (batches, record, oldest, whether it is all).
     #[allow(clippy::type_complexity)] // an answer
     fn answer(
         &mut self,
@@ -635,8 +618,6 @@ impl Decider {
         work(py, || self.inner.answer(&answers))
     }
 
-    /// What the message has done for which shards have answered: (ordinal of its first page, of each page whether it is
-    /// kept, (after, sequence, ordinal) of each entry that was removed).
     #[allow(clippy::type_complexity)] // an outcome
     fn take_outcome(&mut self, py: Python<'_>) -> PyResult<(u64, Py<PyBytes>, Vec<(u64, i64, u64)>)> {
         let outcome = self.inner.take_outcome()?;
@@ -644,12 +625,10 @@ impl Decider {
         Ok((outcome.first, PyBytes::new(py, &outcome.kept).unbind(), removed))
     }
 
-    /// What a snapshot has of the answers of shards; None if the settled entries are here.
     fn answered_state(&mut self, py: Python<'_>) -> Option<Py<PyBytes>> {
         Some(PyBytes::new(py, &self.inner.answered()?.state()).unbind())
     }
 
-    /// Sequence of the earliest live entry of the window that is not settled.
     fn first_young(&self) -> Option<i64> {
         self.inner.first_young()
     }

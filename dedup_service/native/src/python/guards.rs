@@ -7,7 +7,6 @@ use pyo3::types::PyBytes;
 use super::bytes_of;
 use crate::guards::{DuplicateClusters, MAX_CLUSTERS};
 
-/// The packed clusters of duplicates of a log in which so many records come before them.
 #[pyfunction]
 pub(super) fn clusters_after(py: Python<'_>, groups: PyBackedBytes, sequences: i64) -> PyResult<Py<PyBytes>> {
     let clusters = DuplicateClusters::from_packed(&groups, MAX_CLUSTERS)?;

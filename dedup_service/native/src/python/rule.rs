@@ -49,13 +49,11 @@ impl Rule {
         Ok(Self { rule: rule::Rule::new(conditions, combined, field(rule, "keys")?, rows, guards)? })
     }
 
-    /// Rough Jaccard similarity below which no row of the table can hold.
     #[getter]
     fn min_rough_jaccard(&self) -> f64 {
         self.rule.min_rough_jaccard()
     }
 
-    /// Compare a page with a kept one; None if it is neither a match nor a near miss.
     fn compare(
         &self,
         py: Python<'_>,
@@ -76,13 +74,11 @@ impl Rule {
     }
 }
 
-/// Similarity from 0 to 1 of two pages that differ in so many bits in `words` and `body`; None without any.
 #[pyfunction]
 pub(super) fn score_of(words: Option<u32>, body: Option<u32>) -> Option<f64> {
     rule::score_of(Distance { words, body })
 }
 
-/// The quantities of two pages by name: floats, but `combined` is an exact fraction, and `common_letters` one of each.
 #[pyfunction]
 pub(super) fn similarity(
     py: Python<'_>,

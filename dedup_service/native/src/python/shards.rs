@@ -101,7 +101,6 @@ impl ShardEntries {
     }
 }
 
-/// Return those of some pages that a shard would keep, as entries. first: ordinal of the first one.
 #[pyfunction]
 pub(super) fn pages_of_shard(
     py: Python<'_>,
@@ -114,21 +113,18 @@ pub(super) fn pages_of_shard(
     own.map(|(ordinal, page)| Entry::of(py, &page.page().entry(ordinal))).collect()
 }
 
-/// Return entries as bytes, for a snapshot.
 #[pyfunction]
 pub(super) fn packed_entries(py: Python<'_>, entries: Vec<PyRef<'_, Entry>>) -> Py<PyBytes> {
     let entries: Vec<decider::Entry> = entries.iter().map(|entry| entry.entry(py)).collect();
     PyBytes::new(py, &decider::encode_entries(&entries)).unbind()
 }
 
-/// Return the entries that `packed_entries` wrote.
 #[pyfunction]
 pub(super) fn unpacked_entries(py: Python<'_>, packed: PyBackedBytes) -> PyResult<Vec<Entry>> {
     let entries = decider::decode_entries(&packed)?;
     Ok(entries.iter().map(|entry| Entry::of(py, entry)).collect())
 }
 
-/// Return the sequences of what a shard has found for each page of an answer.
 #[pyfunction]
 pub(super) fn found_in_answer(answer: PyBackedBytes) -> PyResult<Vec<Vec<i64>>> {
     Ok(decider::found_in(&answer)?)

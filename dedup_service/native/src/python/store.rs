@@ -101,7 +101,6 @@ pub(super) struct PageStore {
 
 #[pymethods]
 impl PageStore {
-    /// Make a store in a folder, which goes on where `base` ends: that is then a part of it, and closed.
     #[staticmethod]
     #[pyo3(signature = (folder, label, base = None))]
     fn create(py: Python<'_>, folder: PathBuf, label: &StoreLabel, base: Option<&Self>) -> PyResult<Self> {
@@ -139,7 +138,6 @@ impl PageStore {
         Ok(Self { store: Arc::new(RwLock::new(Some(opened))), folder })
     }
 
-    /// The rows that are live now, to be read by any thread.
     fn view(&self, py: Python<'_>) -> PyResult<Self> {
         let view = self.read(py, store::Store::view)?;
         Ok(Self { store: Arc::new(RwLock::new(Some(view))), folder: self.folder.clone() })
@@ -175,7 +173,6 @@ impl PageStore {
         Ok(PyBytes::new(py, &self.change(py, |store| Ok(store.take_extra()))?))
     }
 
-    /// Append settled entries in order of their sequences; return the number of the first one.
     fn append(&self, py: Python<'_>, entries: Vec<PyRef<'_, Entry>>) -> PyResult<u32> {
         let entries: Vec<decider::Entry> = entries.iter().map(|entry| entry.entry(py)).collect();
         self.change(py, |store| store.append(&entries.iter().map(decider::Entry::stored).collect::<Vec<_>>()))
@@ -191,7 +188,6 @@ impl PageStore {
         self.change(py, |store| store.erase(&rows))
     }
 
-    /// Live rows as entries, without those that their owner has lost since; with their evidence or not.
     #[pyo3(signature = (rows, *, with_evidence = true))]
     fn entries(&self, py: Python<'_>, rows: PyBuffer<u32>, with_evidence: bool) -> PyResult<Vec<Entry>> {
         let rows = values(py, &rows)?;
@@ -211,13 +207,11 @@ impl PageStore {
         Ok(found.iter().map(|entry| Entry::of(py, entry)).collect())
     }
 
-    /// The first live rows from one on: uint32[m], as bytes.
     fn live_rows(&self, py: Python<'_>, first: u32, limit: usize) -> PyResult<Py<PyBytes>> {
         let rows: Vec<u32> = self.read(py, |store| Ok(store.live_rows(first).take(limit).collect()))?;
         Ok(bytes_of(py, &rows))
     }
 
-    /// Ask the disk for some rows that are read soon in order.
     fn will_need(&self, py: Python<'_>, first: u32, end: u32) -> PyResult<()> {
         self.read(py, |store| {
             store.will_need_all(first..end, true);
@@ -246,7 +240,6 @@ impl PageStore {
         self.read(py, store::Store::verify)
     }
 
-    /// Bytes: (of evidence on disk, of memory).
     fn sizes(&self, py: Python<'_>) -> PyResult<(u64, usize)> {
         self.read(py, |store| {
             let info = store.info();
@@ -303,7 +296,6 @@ pub(super) struct PendingCommit {
 
 #[pymethods]
 impl PendingCommit {
-    /// Make it durable; a second call does nothing.
     fn finish(&self, py: Python<'_>, extra: PyBackedBytes) -> PyResult<()> {
         work(py, || {
             let pending = self.pending.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -312,13 +304,11 @@ impl PendingCommit {
     }
 }
 
-/// What the last commit in a folder says, without opening the store; None if there is none.
 #[pyfunction]
 pub(super) fn read_manifest(py: Python<'_>, folder: PathBuf) -> PyResult<Option<Manifest>> {
     Ok(work(py, || store::read_manifest(&folder))?.map(Manifest::from))
 }
 
-/// The same, with what the caller had beside the rows.
 #[pyfunction]
 pub(super) fn read_commit(py: Python<'_>, folder: PathBuf) -> PyResult<Option<(Manifest, Py<PyBytes>)>> {
     let found = work(py, || store::read_extra(&folder))?;
