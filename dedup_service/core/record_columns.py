@@ -10,7 +10,7 @@ for the others alone, when somebody asks for them.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,7 @@ class RecordColumns:
     def take(self, places: Sequence[int]) -> "RecordColumns":
         """Return the records at some places, ascending."""
         rows = np.array(places, np.int64)
-        taken = (
+        taken: Iterator[Any] = (
             column[rows] if isinstance(column, np.ndarray) else [column[place] for place in places]
             for column in _columns_of(self)
         )
@@ -120,6 +120,10 @@ class RecordColumns:
             self.keys[place],
         )
 
+    def numbered_page(self, place: int) -> tuple[int, PreparedPage]:
+        """Return the sequence of a page, and the page."""
+        return int(self.sequences[place]), self.prepared(place)
+
     def record(self, place: int) -> PageRecord | RejectedRecord:
         """Return a record as a value."""
         if self.present[place] & REJECTED:
@@ -138,27 +142,6 @@ class RecordColumns:
 def _columns_of(records: RecordColumns) -> list[Any]:
     """Return all columns, in the order of the fields."""
     return [getattr(records, field.name) for field in fields(records)[2:]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PagesInColumns(Sequence[tuple[int, PreparedPage]]):
-    """Columns without rejected records as a batch of pages: (sequence, page), each made when it is asked for."""
-
-    columns: RecordColumns
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    @overload
-    def __getitem__(self, place: int) -> tuple[int, PreparedPage]: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> "PagesInColumns": ...
-
-    def __getitem__(self, place: int | slice) -> "tuple[int, PreparedPage] | PagesInColumns":
-        if isinstance(place, slice):
-            return PagesInColumns(self.columns[place])
-        return int(self.columns.sequences[place]), self.columns.prepared(place)
 
 
 LogPart = RecordColumns | tuple[int, LogRecord]

@@ -197,7 +197,7 @@ class Oracle:
         evidence = Evidence(prepared.evidence)
         if len(evidence.sentence_values):
             host = host_hash(prepared.page.canonical_url)
-            self._host_text.learn(host, evidence.term_values, prepared.keys, evidence.sentence_values)
+            self._host_text.learn(host, evidence.terms, prepared.keys, evidence.sentence_values)
         return answer
 
     def _decide_on(

@@ -35,7 +35,7 @@ from dedup_service.core.index.block_index import IndexStatistics
 from dedup_service.core.index.cell_index import CellStatistics, keys_in
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import CHANNELS, PreparedPage
-from dedup_service.core.record_columns import BODY, BODY_HASH, TEXT_HASH, WORDS, PagesInColumns, RecordColumns
+from dedup_service.core.record_columns import BODY, BODY_HASH, TEXT_HASH, WORDS, RecordColumns
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
@@ -93,7 +93,6 @@ class MutablePageNames(PageNames, Protocol):
 class Decision:
     """A verdict and its effect on the entries. Nobody changes it; to freeze it would triple the time to make one.
 
-    passed_on: every verdict but `duplicate`, whatever the action.
     original: sequence of the kept page or earlier visit that the verdict names, or None.
     kept: whether the page has an entry.
     replaces: sequence of the entry that an update removed, or None; an update by claim removes none.
@@ -101,7 +100,6 @@ class Decision:
     """
 
     verdict: Verdict
-    passed_on: bool
     original: int | None = None
     kept: bool = False
     replaces: int | None = None
@@ -256,11 +254,6 @@ class Decider:
         """Sequence of the last entry that expired, -1 before any: no entry up to it is live."""
         return self._native.expired_up_to()
 
-    @property
-    def host_text_bytes(self) -> int:
-        """Memory of what is known of the hosts' own text."""
-        return self._native.host_text_bytes()
-
     def host_text(self) -> _native.HostText:
         """Return a copy of what is known of the hosts' own text; some milliseconds at most."""
         return self._native.host_text()
@@ -309,10 +302,10 @@ class Decider:
                 continue
             for sequence, prepared in pages[done : done + decision]:
                 verdict = self.unique_verdict(sequence, prepared.page.id, prepared.page.url)
-                yield Decision(verdict, passed_on=True, kept=True)
+                yield Decision(verdict, kept=True)
             done += decision
 
-    def decide_runs(self, pages: Batch) -> Generator[Decision | int, None, None]:
+    def decide_runs(self, pages: Batch | RecordColumns) -> Generator[Decision | int, None, None]:
         """Decide pages as `decide_all` does; of unique pages that follow each other, yield how many there are.
 
         Their verdicts say nothing but what `unique_verdict` returns, and they are kept; so nothing is made of them.
@@ -326,7 +319,8 @@ class Decider:
             if several:
                 yield several
                 several = 0
-            yield self._decision(*pages[place], one)
+            page = pages.numbered_page(place) if isinstance(pages, RecordColumns) else pages[place]
+            yield self._decision(*page, one)
         if several:
             yield several
         self._native.raise_stopped()
@@ -409,7 +403,7 @@ class Decider:
     def sizes(self) -> CandidateSizes:
         """Return the sizes of the indexes; takes about 1 ms. Fingerprints of the window count, too."""
         sizes = CandidateSizes.of(self._native.sizes(), "entries" if self._entries is None else "rows")
-        return replace(sizes, memory={**sizes.memory, "host_text": self.host_text_bytes})
+        return replace(sizes, memory={**sizes.memory, "host_text": self._native.host_text_bytes()})
 
     def _settled(self) -> Iterator[list[Entry]]:
         """Yield the settled entries in memory, some at a time."""
@@ -450,13 +444,13 @@ class Decider:
             reason,
         )
         copy = None if one.copy is None else Copy.unpack(one.copy)
-        return Decision(verdict, kind is not VerdictKind.DUPLICATE, one.original, one.kept, one.replaces, copy)
+        return Decision(verdict, one.original, one.kept, one.replaces, copy)
 
 
-def native_pages(pages: Batch) -> list[_native.Page]:
+def native_pages(pages: Batch | RecordColumns) -> list[_native.Page]:
     """Return pages as the native decider takes them."""
-    if isinstance(pages, PagesInColumns):
-        return _pages_of(pages.columns)
+    if isinstance(pages, RecordColumns):
+        return _pages_of(pages)
     return [
         _page(
             sequence,

@@ -48,7 +48,7 @@ from dedup_service.core.log_records import (
     UnwrittenRecord,
 )
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.core.record_columns import REJECTED, LogPart, PagesInColumns, RecordColumns
+from dedup_service.core.record_columns import REJECTED, LogPart, RecordColumns
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter
 
 DELETED_UNREAD = "were deleted before they were read"
@@ -121,13 +121,13 @@ def batches_of(records: RecordColumns) -> Iterator[RecordColumns]:
         yield records[start : start + _BATCH]
 
 
-def decided_pages(records: RecordColumns, others: Sequence[int]) -> tuple[PagesInColumns, Sequence[int]]:
+def decided_pages(records: RecordColumns, others: Sequence[int]) -> tuple[RecordColumns, Sequence[int]]:
     """Return the pages among records that are decided, and their places. others: the places that are not, ascending."""
     if not others:
-        return PagesInColumns(records), range(len(records))
+        return records, range(len(records))
     is_other = frozenset(others)
     decided = [place for place in range(len(records)) if place not in is_other]
-    return PagesInColumns(records.take(decided)), decided
+    return records.take(decided), decided
 
 
 def begun_with_bases(log: str, policy: Policy, bases: OpenBases | None) -> BasedState:

@@ -233,13 +233,6 @@ class Evidence:
         return struct.unpack_from(f"<{count}H", self.packed, start) if count else ()
 
     @property
-    def term_values(self) -> npt.NDArray[np.uint16]:
-        """The same: uint16[n]."""
-        count = self._header[_TERMS]
-        start = _REST_AT + _BYTES_A_SENTENCE * self._header[_SENTENCES]
-        return np.frombuffer(self.packed, np.dtype("<u2"), count, start if count else 0)
-
-    @property
     def metadata(self) -> bytes:
         """The packed metadata."""
         size = self._header[_METADATA]

@@ -39,7 +39,7 @@ from dedup_service.core.log_records import (
     UnwrittenRecord,
     sequence_at,
 )
-from dedup_service.core.record_columns import LogPart, PagesInColumns, RecordColumns
+from dedup_service.core.record_columns import LogPart, RecordColumns
 from dedup_service.core.shards.answers import MessageAnswer
 from dedup_service.core.shards.outcomes import EntryRemoval, MessageOutcome
 from dedup_service.core.url import url_hash
@@ -249,7 +249,7 @@ class Shard:
         for part in parts:
             if isinstance(part, RecordColumns):
                 for columns in self._decided(part, offset):
-                    batch = _Batch(end, native_pages(PagesInColumns(columns)), columns.canonical_urls)
+                    batch = _Batch(end, native_pages(columns), columns.canonical_urls)
                     batches.append(batch)
                     entries = _native.pages_of_shard(batch.pages, end, self.number.index, self.number.of)
                     own += entries
@@ -275,8 +275,8 @@ class Shard:
         for records in batches_of(part):
             _, others = self._seen.add_new(records, self.policy.space_id)
             pages, _ = decided_pages(records, others)
-            if pages:
-                yield pages.columns
+            if len(pages):
+                yield pages
 
     @property
     def is_ready(self) -> bool:

@@ -112,7 +112,7 @@ class StateView:
             evidence = Evidence(page.evidence)
             sentences = evidence.sentence_values
             if len(sentences):
-                after.host_text.learn(host_hash(address), evidence.term_values, page.keys, sentences)
+                after.host_text.learn(host_hash(address), evidence.terms, page.keys, sentences)
             if record.kept:
                 after.added[record.sequence] = entry_of_page(record.sequence, page, url_hash(address))
         return after

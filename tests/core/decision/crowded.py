@@ -3,6 +3,7 @@
 import random
 from functools import cache
 
+from dedup_service._native import Entry
 from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
@@ -128,6 +129,6 @@ class Run:
         if record.duplicate and visit is not None:
             self.decider.retract(visit)
 
-    def snapshot(self) -> tuple[object, list[object]]:
+    def snapshot(self) -> tuple[object, list[Entry]]:
         """All that later verdicts depend on."""
         return self.decider.state(), self.decider.held().entries()

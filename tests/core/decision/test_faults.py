@@ -32,7 +32,7 @@ def test_a_fault_leaves_one_page_undecided() -> None:
     pages = [prepared(f"http://{host}.test/", story) for host, story in (("a", 1), ("b", 2), ("c", 2), ("d", 1))]
     decisions = list(decider.decide_all(list(enumerate(pages, 1))))
     assert [decision.verdict.kind for decision in decisions] == ["unique", "undecided", "unique", "duplicate"]
-    assert (decisions[1].verdict.reason, decisions[1].passed_on, decisions[1].kept) == (FAULT, True, False)
+    assert (decisions[1].verdict.reason, decisions[1].kept) == (FAULT, False)
 
 
 def test_a_replica_goes_on_after_a_fault() -> None:

@@ -54,7 +54,7 @@ def row_of(
     page = Page(url=verdict.url, canonical_url=canonical_url, id=verdict.id, title=title)
     return DecidedPage(
         PreparedPage(page, Fingerprint(1 << 63, None), None),
-        Decision(verdict, passed_on=True, original=original),
+        Decision(verdict, original=original),
         record,
     )
 
