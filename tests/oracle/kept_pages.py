@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from tests.oracle.plain_cells import PlainCells, keys_of
-from tests.oracle.similarity import letters_of
+from tests.oracle.similarity import estimated_jaccard, letters_of
 
 CHANNELS = ("words", "body")
 FAR = 255

@@ -17,7 +17,6 @@ import numpy as np
 from dedup_service._native import HostText
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard
-from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
@@ -45,6 +44,7 @@ from tests.oracle.kept_pages import (
     least_similarity,
     may_be_similar,
 )
+from tests.oracle.similarity import estimated_jaccard
 
 SAME_TEXT = "same text"
 NO_CLAIM = "its canonical link names a page with another text"

@@ -13,10 +13,16 @@ import numpy.typing as npt
 from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
 from dedup_service.core.evidence.sentences import LENGTH_BITS, LETTERS_A_QUARTER
 from dedup_service.core.evidence.similarity import NONE_COMMON, Combined, jaccard
-from dedup_service.core.evidence.sketch import estimated_jaccard
+from dedup_service.core.evidence.sketch import BINS
 from dedup_service.core.verdict import Distance
 
 T = TypeVar("T", int, tuple[int, int])
+
+
+def estimated_jaccard(a: bytes, b: bytes) -> float:
+    """Return the estimate for two sketches of SKETCH_BYTES each, 0 to 1; equal sketches give exactly 1."""
+    differing = (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).bit_count()
+    return max(0.0, 1.0 - 2.0 * differing / BINS)
 
 
 @dataclass

@@ -40,6 +40,12 @@ def entry_of_page(sequence: int, prepared: PreparedPage, url_hash: int, ordinal:
     )
 
 
+def page_flags(prepared: PreparedPage) -> int:
+    """Return the flags that the entry of a page has before it is settled."""
+    words, body, indexed = prepared.fingerprint.words, prepared.fingerprint.body, prepared.reason is None
+    return Entry(0, words, body, prepared.body_hash, 0, indexed, prepared.evidence, prepared.text_hash).flags
+
+
 def distance_between(one: Entry | Fingerprint, other: Entry | Fingerprint) -> Distance:
     """Return the differing bits of each channel; None if either side has no fingerprint."""
     return Distance(words=_bits(one.words, other.words), body=_bits(one.body, other.body))

@@ -363,7 +363,7 @@ class Replica:
             self._names.add(sequence, name, url)
             if wanted is None or wanted[place]:
                 verdict = self._decider.unique_verdict(sequence, name, url)
-                outcomes.append((place, self._outcome(records, place, verdict)))
+                outcomes.append((place, self._outcome_at(records, place, verdict)))
         return outcomes
 
     def _decided_page(self, records: RecordColumns, place: int, decision: Decision) -> Outcome:
@@ -372,7 +372,7 @@ class Replica:
         if decision.kept:
             self._names.add(verdict.sequence, verdict.id, verdict.url)
         self._count(verdict)
-        return self._outcome(records, place, verdict, decision.original)
+        return self._outcome_at(records, place, verdict, decision.original)
 
     def _not_decided(
         self, records: RecordColumns, place: int, is_repeated: Collection[int]
@@ -389,20 +389,16 @@ class Replica:
         page = records.prepared(place).page
         verdict = self._foreign(sequence, page, records.space_id, self.policy.space_id)
         self._count(verdict)
-        return place, self._outcome(records, place, verdict)
+        return place, self._outcome_at(records, place, verdict)
 
-    def _outcome(self, records: RecordColumns, place: int, verdict: Verdict, original: int | None = None) -> Outcome:
+    def _outcome_at(self, records: RecordColumns, place: int, verdict: Verdict, original: int | None = None) -> Outcome:
+        source, url, title = records.source(place), records.canonical_urls[place], records.titles[place]
+        return self._outcome(source, url, title, verdict, original)
+
+    def _outcome(self, source: Source, url: str, title: str, verdict: Verdict, original: int | None) -> Outcome:
         assert self.policy is not None
-        return Outcome(
-            records.source(place),
-            verdict.sequence,
-            records.canonical_urls[place],
-            verdict,
-            None,
-            self.policy.action,
-            title=records.titles[place],
-            original=original,
-        )
+        action = self.policy.action
+        return Outcome(source, verdict.sequence, url, verdict, None, action, title=title, original=original)
 
     def _page(self, sequence: int, record: PageRecord) -> Outcome | None:
         if self._decider is None or self.policy is None:
@@ -422,16 +418,7 @@ class Replica:
                 self._names.add(sequence, verdict.id, verdict.url)
         self._count(verdict)
         page = record.prepared.page
-        return Outcome(
-            record.source,
-            sequence,
-            page.canonical_url,
-            verdict,
-            None,
-            self.policy.action,
-            title=page.title,
-            original=original,
-        )
+        return self._outcome(record.source, page.canonical_url, page.title, verdict, original)
 
     def _with_base(self, decision: Decision) -> Verdict:
         """Return the verdict of a decision; it names the base that has the original."""

@@ -101,9 +101,3 @@ def _fill_rest(shingles: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64])
             for shingle in shingles:
                 smallest = min(smallest, mix64_in_kernel(shingle + seed))
             minima[i] = smallest
-
-
-def estimated_jaccard(a: bytes, b: bytes) -> float:
-    """Return the estimate for two sketches of SKETCH_BYTES each, 0 to 1; equal sketches give exactly 1."""
-    differing = (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).bit_count()
-    return max(0.0, 1.0 - 2.0 * differing / BINS)

@@ -18,7 +18,7 @@ import xxhash
 from dedup_service.core.dates import day_of
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import Decision
-from dedup_service.core.decision.entries import entry_of_page, signed, unsigned
+from dedup_service.core.decision.entries import page_flags, signed, unsigned
 from dedup_service.core.decision.guard_state import Copy
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
@@ -104,7 +104,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         signed(fingerprint.body),
         signed(decided.prepared.body_hash),
         signed(decided.prepared.text_hash),
-        entry_of_page(0, decided.prepared, 0).flags if decided.decision.kept else None,
+        page_flags(decided.prepared) if decided.decision.kept else None,
         decided.decision.replaces,
         None if copy is None else copy.pack(),
         *_replaced(decided),

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.sketch import BINS, SKETCH_BYTES, estimated_jaccard, sketch
+from dedup_service.core.evidence.sketch import BINS, SKETCH_BYTES, sketch
 from dedup_service.core.splitmix import GAMMA, mix64
+from tests.oracle.similarity import estimated_jaccard
 
 SIZES = [3, 40, 200, 900, 3000, 9000]
 
