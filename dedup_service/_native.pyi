@@ -149,10 +149,7 @@ class PageStore:
         """
 
     def live_rows(self, first: int, limit: int) -> bytes:
-        """Return the first live rows from one on, ascending: uint32[m], `limit` at most."""
-
-    def will_need(self, first: int, end: int) -> None:
-        """Ask the disk for the rows from one to another, which are read soon."""
+        """Return the first live rows from one on, ascending: uint32[m], `limit` at most. The disk is asked for them."""
 
     def find(self, sequence: int) -> int | None:
         """Return the live row of a page; or, so that it can be removed, one in its place that a base has erased."""

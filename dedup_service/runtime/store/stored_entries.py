@@ -54,7 +54,6 @@ def live_pieces(store: PageStore, size: int = _PIECE_ROWS) -> Iterator[npt.NDArr
     first = 0
     while len(numbers := np.frombuffer(store.live_rows(first, size), np.uint32)):
         first = int(numbers[-1]) + 1
-        store.will_need(int(numbers[0]), first)
         yield numbers
 
 

@@ -208,15 +208,14 @@ impl PageStore {
     }
 
     fn live_rows(&self, py: Python<'_>, first: u32, limit: usize) -> PyResult<Py<PyBytes>> {
-        let rows: Vec<u32> = self.read(py, |store| Ok(store.live_rows(first).take(limit).collect()))?;
+        let rows = self.read(py, |store| {
+            let rows: Vec<u32> = store.live_rows(first).take(limit).collect();
+            if let [first, .., last] = rows[..] {
+                store.will_need_all(first..last.saturating_add(1), true);
+            }
+            Ok(rows)
+        })?;
         Ok(bytes_of(py, &rows))
-    }
-
-    fn will_need(&self, py: Python<'_>, first: u32, end: u32) -> PyResult<()> {
-        self.read(py, |store| {
-            store.will_need_all(first..end, true);
-            Ok(())
-        })
     }
 
     fn find(&self, py: Python<'_>, sequence: i64) -> PyResult<Option<u32>> {

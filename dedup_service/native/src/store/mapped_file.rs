@@ -20,6 +20,8 @@ use super::error::{Result, StoreError, unreadable, unwritable};
 pub(super) const BLOCK: u64 = 4096;
 /// Addresses that a mapping for writing takes at least; a larger file is mapped again at each doubling.
 const LEAST_MAPPED: u64 = 1 << 26;
+/// Bytes that the disk is asked for at a time: Linux cuts a larger request to what it reads ahead, by default this.
+const ASKED: usize = 1 << 17;
 /// Bytes of zeros that are written at a time where the file system cannot make holes.
 const ZEROS: usize = 1 << 14;
 
@@ -75,8 +77,8 @@ impl MappedFile {
     /// Ask the disk for a range that is read soon.
     pub(super) fn will_need(&self, at: u64, len: u64) {
         let end = at.saturating_add(len).min(self.len).min(self.map.len() as u64);
-        if at < end {
-            let _ = self.map.advise_range(Advice::WillNeed, at as usize, (end - at) as usize);
+        for at in (at..end).step_by(ASKED) {
+            let _ = self.map.advise_range(Advice::WillNeed, at as usize, (end - at).min(ASKED as u64) as usize);
         }
     }
 
