@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +145,11 @@ class Subject:
 
     def after_batch(self, sequence: int) -> None:
         """Do what a state does after each batch; a thread encodes the rest of the state, and waits for the disk."""
-        self._after_batch(sequence, lambda: partial(encode_state, self.decider.state()))
+        self._after_batch(sequence, self._noted)
+
+    def _noted(self) -> Callable[[], bytes]:
+        state = self.decider.note_state()
+        return lambda: encode_state(state())
 
     def step(self) -> None:
         """Do what the store has to do beside commits."""

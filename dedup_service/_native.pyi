@@ -404,6 +404,12 @@ ExpiryFields: TypeAlias = tuple[int, bytes, int, int]
 ShardAnswer: TypeAlias = tuple[Sequence[bytes], bytes | None, bytes, bool]
 """Of one shard: what it says of each batch of a message, of its record, its oldest entries, and if these are all."""
 
+class StateCopy:
+    """The state of a decider at one moment, without its settled entries; any thread may read it."""
+
+    def fields(self) -> tuple[int, list[Entry], list[tuple[int, Entry]], bytes, GuardFields | None, ExpiryFields]:
+        """Return ordinal, young and removed entries, hosts' own text, guards and expiry, as `Decider` takes them."""
+
 class Decider:
     """Decides pages in the order of their sequences, and keeps the entries of kept pages. One thread at a time.
 
@@ -491,10 +497,8 @@ class Decider:
     def work(self) -> tuple[int, int]:
         """Return how many entries were looked at, and how many compared, for all pages so far."""
 
-    def state(
-        self,
-    ) -> tuple[int, list[Entry], list[tuple[int, Entry]], bytes, GuardFields | None, ExpiryFields]:
-        """Return ordinal, young and removed entries, hosts' own text, guards and expiry, as `__init__` takes them."""
+    def state(self) -> StateCopy:
+        """Return a copy of the state without the settled entries, within milliseconds."""
 
     def answer(self, answers: Sequence[ShardAnswer]) -> None:
         """Take the answers of all shards to the message that is decided next; StateError if they do not fit."""

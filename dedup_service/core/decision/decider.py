@@ -18,8 +18,9 @@ Overrides take precedence over guards.
 Entries beyond the bounds of `Keep` expire with the pages that come (`expiry`); that is a removal like any other.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from dedup_service import _native
@@ -381,17 +382,14 @@ class Decider:
 
     def state(self) -> DeciderState:
         """Return the state without the settled entries."""
-        ordinal, young, removed, host_text, guards, expiry = self._native.state()
-        up_to, times, by_count, by_age = expiry
-        return DeciderState(
-            ordinal=ordinal,
-            young=tuple(young),
-            removed=tuple(RemovedEntry(at, entry) for at, entry in removed),
-            host_text=host_text,
-            guards=None if guards is None else GuardState.of(guards),
-            expiry=ExpiryState(up_to=up_to, times=times, by_count=by_count, by_age=by_age),
-            candidates=b"" if self._elsewhere is None else self._elsewhere.state(),
-        )
+        return self.note_state()()
+
+    def note_state(self) -> Callable[[], DeciderState]:
+        """Note the present state without the settled entries, within milliseconds.
+
+        What is returned makes it of that, in any thread.
+        """
+        return partial(_state_of, self._native.state(), b"" if self._elsewhere is None else self._elsewhere.state())
 
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them on disk."""
@@ -445,6 +443,20 @@ class Decider:
         )
         copy = None if one.copy is None else Copy.unpack(one.copy)
         return Decision(verdict, one.original, one.kept, one.replaces, copy)
+
+
+def _state_of(copy: _native.StateCopy, candidates: bytes) -> DeciderState:
+    ordinal, young, removed, host_text, guards, expiry = copy.fields()
+    up_to, times, by_count, by_age = expiry
+    return DeciderState(
+        ordinal=ordinal,
+        young=tuple(young),
+        removed=tuple(RemovedEntry(at, entry) for at, entry in removed),
+        host_text=host_text,
+        guards=None if guards is None else GuardState.of(guards),
+        expiry=ExpiryState(up_to=up_to, times=times, by_count=by_count, by_age=by_age),
+        candidates=candidates,
+    )
 
 
 def native_pages(pages: Batch | RecordColumns) -> list[_native.Page]:

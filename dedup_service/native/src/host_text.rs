@@ -52,13 +52,13 @@ const LENGTH_BITS: u32 = 6;
 pub type Sentences = SmallVec<[u32; 64]>;
 
 /// Learns from pages in their order which sentences are their hosts' own text.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HostText {
     regions: [Region; REGIONS],
 }
 
 impl HostText {
-    /// Return one that continues from what `state` returned.
+    /// Return one that continues from what `state` returned; from nothing, one that has learned nothing.
     ///
     /// # Errors
     /// A state error if the bytes are no such state.
@@ -68,8 +68,11 @@ impl HostText {
             let hint = "restore from the log or another snapshot";
             TableError::State(format!("{size} bytes are no state of the hosts' own text: {hint}"))
         };
-        let (header, mut rest) = state.split_first_chunk::<REGIONS>().ok_or_else(refused)?;
         let mut host_text = Self::default();
+        if state.is_empty() {
+            return Ok(host_text);
+        }
+        let (header, mut rest) = state.split_first_chunk::<REGIONS>().ok_or_else(refused)?;
         for (region, &bits) in host_text.regions.iter_mut().zip(header).filter(|(_, bits)| **bits > 0) {
             let sets = 1usize.checked_shl(u32::from(bits) - 1).unwrap_or(0);
             if !(MIN_SETS..=MAX_SETS).contains(&sets) {
@@ -175,7 +178,7 @@ fn text_hash(keys: &[u8]) -> Option<u64> {
 /// One of the tables.
 ///
 /// Invariant: `sets` are a power of two; `held` is how many of their slots are in use.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Region {
     sets: Vec<Set>,
     held: usize,
@@ -264,7 +267,7 @@ fn place_of(key: u64, sets: usize) -> usize {
 ///
 /// The slots are in use from the first on, in the order of the latest page that had them. Titles are four tags of 16
 /// bits, the first one's lowest. In one slot no two tags are equal and none is 0, so all bits can mean "common".
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Set {
     keys: [u64; WAYS],
@@ -427,7 +430,7 @@ mod tests {
     /// Bytes that are no state are refused, with a hint what to do.
     #[test]
     fn other_bytes_are_no_state() {
-        for (header, rest) in [(&b"x"[..], 0), (b"\x05", 7), (b"", 9), (b"\xff", 7), (b"\x01", 135), (b"", 0)] {
+        for (header, rest) in [(&b"x"[..], 0), (b"\x05", 7), (b"", 9), (b"\xff", 7), (b"\x01", 135)] {
             let refused = HostText::from_state(&[header, &vec![0; rest]].concat()).err();
             assert!(matches!(refused, Some(TableError::State(text)) if text.contains("restore from")), "{header:?}");
         }

@@ -154,7 +154,7 @@ mod _native {
     #[pymodule_export]
     use super::building::TablesBuild;
     #[pymodule_export]
-    use super::decider::{Decided, Decider, Entry, Page, promising};
+    use super::decider::{Decided, Decider, Entry, Page, StateCopy, promising};
     #[pymodule_export]
     use super::guards::clusters_after;
     #[pymodule_export]

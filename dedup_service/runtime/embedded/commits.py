@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from dedup_service.core.decision.decider import Decider
 from dedup_service.runtime.embedded.database import StateDamagedError, StateFullError
@@ -102,9 +101,9 @@ class Commits:
 
     def _begin(self, decider: Decider) -> Finish:
         journal = self._journal
-        extra = partial(encode_state, decider.state())  # encoded by the thread that writes
-        tail = journal.log.tail(journal.sequence)
-        finish = self._entries.begin_commit(journal.sequence, tail, extra, decider.sizes())
+        state, tail = decider.note_state(), journal.log.tail(journal.sequence)
+        # The state is encoded by the thread that writes.
+        finish = self._entries.begin_commit(journal.sequence, tail, lambda: encode_state(state()), decider.sizes())
         self._taken_at = journal.sequence
         return finish
 

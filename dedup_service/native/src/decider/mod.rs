@@ -45,7 +45,7 @@ pub use wire::{decode_entries, encode_entries, found_in};
 
 use crate::evidence::Evidence;
 use crate::expiry::{Expiry, ExpiryState, Keep, MAX_BEFORE_PAGE};
-use crate::guards::{Copy, GuardState, GuardTracker, Objection, title_of};
+use crate::guards::{Copy, GuardTracker, Objection, title_of};
 use crate::host_text::HostText;
 use crate::overrides::Overrides;
 use crate::rule::{Compared, MatchedBy, NearMiss, Rule, Side, score_of};
@@ -246,10 +246,10 @@ pub struct State {
     pub removed: Vec<Removed>,
     /// Whether the store has given removed entries that are settled their numbers.
     pub numbered: bool,
-    /// What is known of the hosts' own text: see [`HostText::state`].
-    pub host_text: Vec<u8>,
+    /// What is known of the hosts' own text.
+    pub host_text: HostText,
     /// What guards count; None for a rule without guards.
-    pub guards: Option<GuardState>,
+    pub guards: Option<GuardTracker>,
     /// What expired, and times.
     pub expiry: ExpiryState,
 }
@@ -271,17 +271,12 @@ impl Decider {
             window.keep(place, *is_live);
         }
         window.finish();
-        let guards = state.guards.as_ref().map(GuardTracker::from_state).transpose()?;
         Ok(Self {
-            guards: rule.guards.any().then(|| guards.unwrap_or_default()),
+            guards: rule.guards.any().then(|| state.guards.unwrap_or_default()),
             rule,
             settled,
             window,
-            host_text: if state.host_text.is_empty() {
-                HostText::default()
-            } else {
-                HostText::from_state(&state.host_text)?
-            },
+            host_text: state.host_text,
             expiry: Expiry::new(keep, &state.expiry)?,
             overrides: Overrides::default(),
             ordinal: state.ordinal,
@@ -508,8 +503,8 @@ impl Decider {
             numbered: true,
             young: self.window.iter().map(entry_of).collect(),
             removed: self.settled.removed(),
-            host_text: self.host_text.state(),
-            guards: self.guards.as_ref().map(GuardTracker::state),
+            host_text: self.host_text.clone(),
+            guards: self.guards.clone(),
             expiry: self.expiry.state(),
         })
     }

@@ -69,7 +69,7 @@ pub struct ClusterSizes {
     pub texts: u64,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Cluster {
     sketches: [DistinctSketch; SKETCHES],
     grown: u64,
@@ -78,6 +78,7 @@ struct Cluster {
 /// Clusters by the sequence of their kept page.
 ///
 /// Invariant: no two have grown at the same time; `growths` is later than any.
+#[derive(Clone, Debug)]
 pub struct DuplicateClusters {
     clusters: HashMap<i64, Cluster>,
     growths: u64,

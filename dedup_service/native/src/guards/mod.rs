@@ -60,7 +60,7 @@ pub enum Objection {
 }
 
 /// Follows what guards look at.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct GuardTracker {
     clusters: DuplicateClusters,
     share: AnomalyShare,

@@ -16,6 +16,7 @@ const MAX_EXCESS: i64 = RECENT as i64 / 4;
 /// The marks so far.
 ///
 /// Invariant: `marked` is how many marks of the ring are set; `usual` is at most all pages.
+#[derive(Clone, Debug)]
 pub struct AnomalyShare {
     decided: u64,
     recent: [bool; RECENT],

@@ -14,7 +14,7 @@ use super::work;
 use crate::decider::{self, DeciderError, Kind, Reason};
 use crate::evidence::{Evidence, size_of};
 use crate::expiry::{ExpiryReason, ExpiryState, Keep};
-use crate::guards::{COPY_BYTES, Copy, GuardState, Objection, ShareState};
+use crate::guards::{COPY_BYTES, Copy, GuardState, GuardTracker, Objection, ShareState};
 use crate::rule::{self, LONG};
 use crate::store::Row;
 use crate::window::flags;
@@ -412,9 +412,9 @@ impl Decider {
         max_pages: Option<u64>,
         max_age_minutes: Option<i64>,
     ) -> PyResult<Self> {
-        let guards = guards.map(|(groups, decided, recent, before, learned, usual)| GuardState {
-            groups,
-            share: ShareState { decided, recent, before, learned, usual },
+        let guards = guards.map(|(groups, decided, recent, before, learned, usual)| {
+            let share = ShareState { decided, recent, before, learned, usual };
+            GuardTracker::from_state(&GuardState { groups, share })
         });
         let removed = removed
             .iter()
@@ -425,8 +425,8 @@ impl Decider {
             numbered: store.is_some(),
             young: young.iter().map(|entry| entry.entry(py)).collect(),
             removed: removed.collect(),
-            host_text,
-            guards,
+            host_text: crate::host_text::HostText::from_state(&host_text)?,
+            guards: guards.transpose()?,
             expiry: ExpiryState { up_to: expiry.0, times: expiry.1, by_count: expiry.2, by_age: expiry.3 },
         };
         let (rule, keep) = (rule.rule.clone(), Keep { max_pages, max_age_minutes });
@@ -569,32 +569,8 @@ impl Decider {
         self.inner.work()
     }
 
-    #[allow(clippy::type_complexity)] // a state
-    fn state(
-        &mut self,
-        py: Python<'_>,
-    ) -> PyResult<(
-        u64,
-        Vec<Entry>,
-        Vec<(i64, Entry)>,
-        Py<PyBytes>,
-        Option<(Py<PyBytes>, u64, Py<PyBytes>, i64, i64, i64)>,
-        (i64, Py<PyBytes>, u64, u64),
-    )> {
-        let state = work(py, || self.inner.state())?;
-        let guards = state.guards.map(|GuardState { groups, share }| {
-            let (groups, recent) = (PyBytes::new(py, &groups).unbind(), PyBytes::new(py, &share.recent).unbind());
-            (groups, share.decided, recent, share.before, share.learned, share.usual)
-        });
-        let ExpiryState { up_to, times, by_count, by_age } = state.expiry;
-        Ok((
-            state.ordinal,
-            state.young.iter().map(|entry| Entry::of(py, entry)).collect(),
-            state.removed.iter().map(|one| (one.ordinal as i64, Entry::of(py, &one.entry))).collect(),
-            PyBytes::new(py, &state.host_text).unbind(),
-            guards,
-            (up_to, PyBytes::new(py, &times).unbind(), by_count, by_age),
-        ))
+    fn state(&mut self, py: Python<'_>) -> PyResult<StateCopy> {
+        work(py, || self.inner.state()).map(StateCopy)
     }
 
     #[allow(clippy::type_complexity)] // an answer
@@ -631,5 +607,42 @@ impl Decider {
 
     fn first_young(&self) -> Option<i64> {
         self.inner.first_young()
+    }
+}
+
+/// The state of a decider at one moment, without its settled entries.
+#[pyclass(frozen, module = "dedup_service._native")]
+pub(super) struct StateCopy(decider::State);
+
+#[pymethods]
+impl StateCopy {
+    #[allow(clippy::type_complexity)] // a state
+    fn fields(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<(
+        u64,
+        Vec<Entry>,
+        Vec<(i64, Entry)>,
+        Py<PyBytes>,
+        Option<(Py<PyBytes>, u64, Py<PyBytes>, i64, i64, i64)>,
+        (i64, Py<PyBytes>, u64, u64),
+    )> {
+        let Self(state) = self;
+        let encoded = || (state.host_text.state(), state.guards.as_ref().map(GuardTracker::state));
+        let (host_text, guards) = work(py, || Ok::<_, DeciderError>(encoded()))?;
+        let guards = guards.map(|GuardState { groups, share }| {
+            let (groups, recent) = (PyBytes::new(py, &groups).unbind(), PyBytes::new(py, &share.recent).unbind());
+            (groups, share.decided, recent, share.before, share.learned, share.usual)
+        });
+        let ExpiryState { up_to, times, by_count, by_age } = &state.expiry;
+        Ok((
+            state.ordinal,
+            state.young.iter().map(|entry| Entry::of(py, entry)).collect(),
+            state.removed.iter().map(|one| (one.ordinal as i64, Entry::of(py, &one.entry))).collect(),
+            PyBytes::new(py, &host_text).unbind(),
+            guards,
+            (*up_to, PyBytes::new(py, times).unbind(), *by_count, *by_age),
+        ))
     }
 }

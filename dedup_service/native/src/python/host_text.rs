@@ -19,10 +19,8 @@ impl HostText {
     #[new]
     #[pyo3(signature = (state = None))]
     fn new(state: Option<PyBackedBytes>) -> PyResult<Self> {
-        let state = state.filter(|state| !state.is_empty());
-        let restored =
-            state.map_or_else(|| Ok(host_text::HostText::default()), |state| host_text::HostText::from_state(&state));
-        Ok(Self { host_text: restored? })
+        let state = state.as_deref().unwrap_or_default();
+        Ok(Self { host_text: host_text::HostText::from_state(state)? })
     }
 
     fn __len__(&self) -> usize {
