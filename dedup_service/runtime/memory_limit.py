@@ -1,6 +1,7 @@
 """A limit on the memory of this process, which acts before the kernel does.
 
     limit = ProcessMemoryLimit(parse_size("8G"))
+    limit.require_room()                             # before anything of the state is loaded
     limit.admit(sizes_in_the_manifest, pages)        # before tables are loaded
     bounds = limit.step(256, kept, keep, held_bytes) # before each batch of pages
 
@@ -105,6 +106,15 @@ class ProcessMemoryLimit:
         self._left = 0
         self._bounded_at: int | None = None
         self._read()
+
+    def require_room(self) -> None:
+        """Raise ConfigurationError if this process takes more than the limit before it keeps a page."""
+        used = self._used()
+        if used > self._limit_bytes:
+            raise ConfigurationError(
+                f"this process takes {format_size(used)} before its first page, and may take "
+                f"{format_size(self._limit_bytes)}: give more ({_SETTINGS})"
+            )
 
     def admit(self, memory: Mapping[str, int], pages: int) -> None:
         """Raise MemoryLimitError if structures that are about to be loaded take more than the limit.

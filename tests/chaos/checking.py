@@ -7,17 +7,26 @@ means success.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafka.consumer.fetcher import ConsumerRecord
 
-from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.core.log_records import (
+    LogRecord,
+    PageRecord,
+    RejectedRecord,
+    Source,
+    UnwrittenRecord,
+    first_offset,
+)
 from dedup_service.runtime.kafka.messages.log_record import numbered
+from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.topics import OutputMode, Topics
+from tests.chaos.base_faults import BASE, RoundBase
 from tests.chaos.reading import read_all
 from tests.crawls.stream import RecordTruth, Sent
 from tests.crawls.truth import REJECTED, contradictions
-from tests.oracle.log import Oracle, OracleAnswer, oracle_of
+from tests.oracle.log import Oracle, OracleAnswer, OracleBase, oracle_of
 
 Records = Mapping[str, Sequence[ConsumerRecord]]
 MAX = 20
@@ -55,19 +64,23 @@ def check(
     loose: frozenset[str] = frozenset(),
     gone: Mapping[Source, ConsumerRecord] | None = None,
     kinds: OutputMode = OutputMode.PAGES,
+    base: RoundBase | None = None,
 ) -> Findings:
     """Read all topics and compare.
 
     sent: the published records. loose: stories that may be unique again, and URLs whose visits may have changed
-    places. gone: records that were deleted from `pages`. kinds: what the services wrote for a page.
+    places. gone: records that were deleted from `pages`. kinds: what the services wrote for a page. base: of the log.
     """
     names = (topics.pages, topics.fingerprints, topics.unique, topics.duplicate, topics.verdicts, topics.dlq)
     records = read_all(bootstrap, names)
     findings = Findings()
     gone = gone or {}
     inputs = {**gone, **{_place(record): record for record in records[topics.pages]}}
-    log = numbered(records[topics.fingerprints])
-    oracle = oracle_of(log)
+    log, oracle = _followed(records[topics.fingerprints], base)
+    known = {(one.key, one.value): one.truth for one in sent}
+    if base is not None:
+        copies = {source for source, record in inputs.items() if _copies_lost(known, record, base)}
+        _check_taken_down(findings, oracle, log, base, records[topics.verdicts], copies)
     expected = _without_lost(findings, oracle, gone, records[topics.dlq])
     logged = Counter(record.source for _, record in log if isinstance(record, PageRecord | RejectedRecord))
     findings.counts.update(pages=len(inputs), log=len(log), logged_again=sum(logged.values()) - len(logged))
@@ -86,6 +99,51 @@ def check(
         _check_output(findings, output, wanted, inputs, records[topic])
     _check_truth(findings, sent, inputs, expected, loose)
     return findings
+
+
+def _followed(messages: Sequence[ConsumerRecord], base: RoundBase | None) -> tuple[list[tuple[int, LogRecord]], Oracle]:
+    """Return the records of the log with their sequences, and the oracle behind them."""
+    if base is None:
+        log = numbered(messages)
+        return log, oracle_of(log)
+    first = first_offset(max(base.pages))
+    log = numbered(message._replace(offset=first + message.offset) for message in messages)
+    return log, oracle_of(log, OracleBase(BASE, base.pages))
+
+
+def _copies_lost(known: Mapping[object, RecordTruth], record: ConsumerRecord, base: RoundBase) -> bool:
+    """Whether a record is a copy of a page that was taken down in the base."""
+    truth = known.get((record.key, record.value))
+    return truth is not None and truth.name in base.taken_down_urls
+
+
+def _check_taken_down(
+    findings: Findings,
+    oracle: Oracle,
+    log: Iterable[tuple[int, LogRecord]],
+    base: RoundBase,
+    verdicts: Sequence[ConsumerRecord],
+    copies: set[Source],
+) -> None:
+    """Check that no verdict names a page behind the record of the log that says that its base has retracted it.
+
+    copies: of such pages. Each has any verdict here: whoever decides it again, from a snapshot before the retraction,
+    does so without the page, so that an earlier copy is the original of a later one.
+    """
+    findings.counts.update(taken_down=len(base.taken_down))
+    findings.add("taken down, and the log does not say so", map(str, base.taken_down - oracle.unwritten))
+    oracle.unwritten.difference_update(base.pages)
+    lost_at: dict[str, int] = {}
+    for sequence, record in log:
+        if isinstance(record, UnwrittenRecord):
+            for page in base.pages.keys() & set(record.sequences):
+                lost_at.setdefault(base.pages[page].page.url, sequence)
+    for value in (record.value for record in verdicts):
+        verdict, source = read_verdict(value)
+        if verdict.sequence > lost_at.get(verdict.duplicate_of_url or "", verdict.sequence):
+            findings.add("names a page that was taken down", [str(verdict)])
+        if source in copies:
+            oracle.answers[source] = replace(oracle.answers[source], verdict=verdict.kind.value, value=value)
 
 
 def _out_of_order(log: Iterable[LogRecord]) -> Iterator[Source]:

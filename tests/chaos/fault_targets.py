@@ -7,6 +7,7 @@ lane follow each other, and may overlap with those of the other lane.
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kafka.consumer.fetcher import ConsumerRecord
 
@@ -17,6 +18,9 @@ from deploy.kafka.access_lists import AccessLists
 from tests.chaos.processes import Fleet, ServiceProcess
 from tests.chaos.shard_processes import Role
 from tests.crawls.stream import Sent
+
+if TYPE_CHECKING:
+    from tests.chaos.base_faults import RoundBase
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class FaultTargets:
     serve: starts one more `serve` process, with options that replace those of the round, and returns it.
     add: makes another process of a service with shards. complain: notes a sentence about what must not be.
     access: lists of what the services may do, if there are any. empty_log: messages that the log has before a service
-    begins it: its layout.
+    begins it: its layout, or a policy with bases. base: what the log goes on from, if anything.
     """
 
     cluster: Cluster
@@ -47,6 +51,7 @@ class FaultTargets:
     complain: Callable[[str], None] = field(kw_only=True)
     access: AccessLists | None = None
     empty_log: int = 0
+    base: "RoundBase | None" = None
 
     @property
     def bootstrap(self) -> str:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from kafka.errors import KafkaError
 
 from deploy.kafka.access_lists import needed
+from tests.chaos.base_faults import take_down_in_base
 from tests.chaos.damage import damage
 from tests.chaos.fault_targets import Fault, FaultTargets
 from tests.chaos.processes import ServiceProcess, descendants
@@ -162,6 +163,7 @@ SERVICE_FAULTS: dict[Fault, int] = {
     move_group_offsets: 3,
     lose_folders_and_offsets: 2,
     second_group: 1,
+    take_down_in_base: 3,
 }
 """Faults of services with their weights."""
 

@@ -30,7 +30,7 @@ def hostile_records(targets: FaultTargets, rng: random.Random) -> None:
         _poison(f"hostile-{number}-key" + "k" * (4 << 20), b'{"url": "https://hostile.example/"}'),
     ]
     targets.log(f"hostile records {number}")
-    _publish(targets, records)
+    publish(targets, records)
 
 
 def odd_clocks(targets: FaultTargets, rng: random.Random) -> None:
@@ -39,14 +39,14 @@ def odd_clocks(targets: FaultTargets, rng: random.Random) -> None:
     for days in (3650, -2):
         sent = _story(rng, f"clock-{rng.randrange(10**9)}")
         targets.log(f"a page with a timestamp {days} days from now: {sent.truth.name}")
-        _publish(targets, [sent], timestamp_ms=now + days * DAY_MS)
+        publish(targets, [sent], timestamp_ms=now + days * DAY_MS)
 
 
 def slow_partition(targets: FaultTargets, rng: random.Random) -> None:
     """Publish large pages to one partition, whose other pages have to wait for them."""
     records = [_story(rng, f"large-{rng.randrange(10**9)}", characters=300_000) for _ in range(10)]
     targets.log(f"ten large pages to one partition: {records[0].truth.name} …")
-    _publish(targets, records, partition=rng.randrange(2))
+    publish(targets, records, partition=rng.randrange(2))
 
 
 def expire_pages(targets: FaultTargets, rng: random.Random) -> None:
@@ -111,9 +111,10 @@ def _story(rng: random.Random, name: str, characters: int = 800) -> Sent:
     return Sent(url.encode(), json.dumps(row).encode(), (), RecordTruth(Kind.STORY, name, name))
 
 
-def _publish(
+def publish(
     targets: FaultTargets, records: list[Sent], *, partition: int | None = None, timestamp_ms: int | None = None
 ) -> None:
+    """Publish records beside the stream."""
     try:
         with closing(_producer(targets)) as producer:
             for sent in records:

@@ -27,19 +27,22 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.consumer.fetcher import ConsumerRecord
 
+from dedup_service.core.rules.layout import DEFAULT_LAYOUT
 from dedup_service.interfaces.cli.support.step_options import BOTH, USED_BY
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
 from dedup_service.runtime.kafka.control.operator_records import begin_layout
+from dedup_service.runtime.kafka.service import FINGERPRINT
 from dedup_service.runtime.kafka.topics import Layout, OutputMode, Topics, create
 from deploy.kafka import Cluster
 from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, needed
+from tests.chaos.base_faults import BASE, RoundBase, take_down_in_base
 from tests.chaos.broker_faults import BROKER_FAULTS, roll_brokers
 from tests.chaos.checking import Findings, check
 from tests.chaos.fault_targets import Fault, FaultTargets
 from tests.chaos.faults import SERVICE_FAULTS, withdraw_access
 from tests.chaos.network import NetworkGate
-from tests.chaos.operators import OPERATIONS
+from tests.chaos.operators import OPERATIONS, operate
 from tests.chaos.page_faults import PAGE_FAULTS
 from tests.chaos.processes import Fleet, ServiceProcess
 from tests.chaos.publishing import PacedPublisher
@@ -178,6 +181,11 @@ def run_round(plan: Plan, folder: Path) -> Result:
     result = Result(plan)
     result.faults.update(fault.__name__ for fault in (*plan.service_faults, *plan.broker_faults, *plan.page_faults))
     sent = list(stream(random.Random(f"stream {plan.seed}").randrange(1 << 32), plan.pages))
+    base = None
+    if take_down_in_base in plan.service_faults:
+        rng = random.Random(f"base {plan.seed}")
+        base = RoundBase.make(folder / BASE, rng, DEFAULT_LAYOUT if plan.sharded is None else plan.sharded.layout)
+        sent = base.mixed(sent, rng)
     with (folder / "history.log").open("a", buffering=1) as history:
 
         def log(text: str) -> None:
@@ -186,7 +194,7 @@ def run_round(plan: Plan, folder: Path) -> Result:
         log(f"{plan}")
         settings = DENY_BY_DEFAULT if plan.secured else None
         with Cluster(plan.brokers, sasl=plan.secured, settings=settings) as cluster:
-            _Round(plan, folder, cluster, sent, log, result).run()
+            _Round(plan, folder, cluster, sent, base, log, result).run()
     result.seconds = time.monotonic() - began
     return result
 
@@ -198,6 +206,7 @@ class _Round:
         folder: Path,
         cluster: Cluster,
         sent: Sequence[Sent],
+        base: RoundBase | None,
         log: Callable[[str], None],
         result: Result,
     ) -> None:
@@ -205,6 +214,7 @@ class _Round:
         self._folder = folder
         self._cluster = cluster
         self._sent = sent
+        self._base = base
         self._log = log
         self._result = result
         self._topics = Topics("chaos.")
@@ -222,7 +232,9 @@ class _Round:
         if access is not None:
             access.grant(needed(self._topics, GROUP))
         create(Connection(self._bootstrap), self._topics, self._layout())
-        if self._plan.sharded is not None:
+        if self._base is not None:
+            self._begin_with(self._base)
+        elif self._plan.sharded is not None:
             begin_layout(Connection(self._bootstrap), self._topics, self._plan.sharded.layout)
         os.environ[VARIABLE] = json.dumps(IMPATIENT)
         fleet = Fleet(self._processes(), self._log)
@@ -238,7 +250,8 @@ class _Round:
             add=self._sharded_process,
             complain=self._result.complaints.append,
             access=access,
-            empty_log=0 if self._plan.sharded is None else 1,
+            empty_log=0 if self._plan.sharded is None and self._base is None else 1,
+            base=self._base,
         )
         fleet.start()
         try:
@@ -252,10 +265,19 @@ class _Round:
         self._result.crashes += fleet.crashes
         if self._plan.sharded is not None:
             self._complain_of_ends(fleet)
+        elif self._base is not None:
+            self._result.complaints += [f"ended: {crash}" for crash in fleet.crashes if BASE in crash]
         self._result.counts.update(crashes=len(fleet.crashes), starts=sum(s.starts for s in fleet.services))
         self._check(targets)
         if self._plan.recreate:
             self._recreate_pages()
+
+    def _begin_with(self, base: RoundBase) -> None:
+        """Begin the log with a base, as an operator does before the first service."""
+        options = {"--action": self._plan.action, "--keep": self._plan.sharded and self._plan.sharded.keep}
+        given = [word for name, value in options.items() if value for word in (name, value)]
+        done = operate(self._bootstrap, self._topics, "policy", "set", "--base", base.given, "--group", GROUP, *given)
+        self._log(f"begun with a base: {done}")
 
     def _processes(self) -> list[ServiceProcess]:
         sharded = self._plan.sharded
@@ -390,7 +412,11 @@ class _Round:
             sent = [*self._sent, *(one for one in targets.extra if (one.key, one.value) in published)]
             any_again = targets.gone or (self._plan.sharded is not None and self._plan.sharded.keep)
             names = {one.truth.name for one in sent} if any_again else targets.loose  # any may have been lost
-            findings = check(self._bootstrap, self._topics, sent, frozenset(names), targets.gone, self._plan.outputs)
+            if self._base is not None:
+                names = names | self._base.taken_down_urls
+            findings = check(
+                self._bootstrap, self._topics, sent, frozenset(names), targets.gone, self._plan.outputs, self._base
+            )
         except TimeoutError as error:
             findings = Findings([f"not readable to the end: {error}"])
         self._result.complaints += findings.complaints
@@ -422,6 +448,8 @@ class _Round:
             "max_rejected_share": 1,
             "drain_s": DRAIN_S,
         }
+        if self._base is not None and steps != FINGERPRINT:
+            arguments += ["--base", self._base.given]
         for name, value in more.items():
             if steps in USED_BY[name]:
                 arguments += [f"--{name.replace('_', '-')}", str(value)]

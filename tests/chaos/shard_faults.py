@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dedup_service.core.log_records import offset_of
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
 from dedup_service.runtime.store.page_files import committed
+from tests.chaos.base_faults import take_down_in_base
 from tests.chaos.fault_targets import Fault, FaultTargets
 from tests.chaos.faults import (
     kill_all_services,
@@ -100,7 +102,7 @@ def old_folder(targets: FaultTargets, rng: random.Random) -> None:
     service.kill()
     shutil.rmtree(backup, ignore_errors=True)
     if service.state.exists():
-        shutil.copytree(service.state, backup)
+        shutil.copytree(service.state, backup, symlinks=True)
     service.start()
     time.sleep(later_s)
     targets.log(f"SIGKILL {service.name}; its folder is that of {later_s:.1f} s ago, {_files(backup)} files")
@@ -172,6 +174,18 @@ def reshard(targets: FaultTargets, rng: random.Random) -> None:
             targets.complain(f"{service.name} ended {ended} with {service.exit_code}: {service.last_line}")
         targets.fleet.services.remove(service)
     targets.log(f"{len(old)} processes of the old shards were stopped")
+    _refuse_other_number(targets, rng.choice(old), shards)
+
+
+def _refuse_other_number(targets: FaultTargets, stopped: ServiceProcess, shards: int) -> None:
+    """Start a shard of another number of shards on the folder of one that was stopped: it must refuse the folder."""
+    other = targets.add(shard_role(1, shards, replica=0))
+    other.state = stopped.state
+    other.start()
+    ended = other.ended_within(HANG_S)
+    targets.log(f"a shard of {shards} with the folder of {stopped.name} ended with {other.exit_code}")
+    if not ended or other.exit_code != ExitCode.USAGE:
+        targets.complain(f"the folder of {stopped.name} was not refused: {other.exit_code} {other.last_line}")
 
 
 def _copy(targets: FaultTargets, source: ServiceProcess, new: ServiceProcess) -> int:
@@ -231,6 +245,7 @@ SHARD_FAULTS: dict[Fault, int] = {
     kill_all_services: 1,
     move_group_offsets: 1,
     lose_folders_and_offsets: 1,
+    take_down_in_base: 4,
 }
 """Faults of processes, with their weights."""
 

@@ -7,6 +7,7 @@ Every record belongs to one of these kinds, and a URL to one kind only:
     short   too little text to judge                       `undecided`; then `unchanged`
     empty   no text at all                                 always `undecided`
     poison  describes no page                              no verdict, one dead letter
+    based   a text of a page in a base of the log          `duplicate`; not in a stream (`tests.chaos.base_faults`)
 
 A body of the kind `visits` is at no other URL.
 
@@ -44,6 +45,7 @@ class Kind(StrEnum):
     SHORT = "short"
     EMPTY = "empty"
     POISON = "poison"
+    BASED = "based"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ def _problem(kind: Kind, bodies: list[str], actual: list[str]) -> str | None:
 def _expected(kind: Kind, bodies: list[str]) -> Iterator[str]:
     if kind is Kind.POISON:
         yield from (REJECTED for _ in bodies)
+    elif kind is Kind.BASED:
+        yield from ("duplicate" for _ in bodies)
     elif kind is Kind.EMPTY:
         yield from ("undecided" for _ in bodies)
     else:

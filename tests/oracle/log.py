@@ -8,7 +8,7 @@ is looked up in dictionaries (`tests.oracle.kept_pages`). Shares with the code u
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,14 +62,26 @@ Bits = dict[str, int | None]
 class OracleAnswer:
     """The expected answer to an input record.
 
-    value: the bytes of its verdict, None for a rejected record. dropped: the action keeps the page from
-    being passed on.
+    value: the bytes of its verdict, None for a rejected record. drops: no duplicate is passed on.
     """
 
     sequence: int
     verdict: str
     value: bytes | None
-    dropped: bool = False
+    drops: bool = False
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the page is not passed on."""
+        return self.drops and self.verdict in {"duplicate", "unchanged"}
+
+
+@dataclass(frozen=True, slots=True)
+class OracleBase:
+    """What a log goes on from: a base with its name. pages: kept there, by sequence, of which all are unique."""
+
+    name: str
+    pages: Mapping[int, PreparedPage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +98,12 @@ class Oracle:
     """The state after the records of the log that were read so far.
 
     answers: by input record; that of records which were deleted before they were read is at the first of them.
-    expired: all of these. unwritten: sequences of pages that were never passed on, as the log says.
+    expired: all of these. unwritten: sequences of pages that were never passed on, or that the base has retracted, as
+    the log says. base: what the log goes on from, if anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, base: OracleBase | None = None) -> None:
+        self._base = base
         self.policy: Policy | None = None
         self.answers: dict[Source, OracleAnswer] = {}
         self.expired: set[Source] = set()
@@ -175,12 +189,17 @@ class Oracle:
             self._kept = KeptPages(policy.layout)
         self.policy = policy
         self._guards = (self._guards or GuardOracle()) if policy.rule.guards else None
+        if now is None and self._base is not None:
+            for page, prepared in self._base.pages.items():
+                self._decide(page, PageRecord(Source(self._base.name, 0, page), prepared, policy.space_id), policy)
 
     def _answer(self, sequence: int, record: PageRecord) -> OracleAnswer:
         assert self.policy is not None, "a page before any policy"
         verdict, found, reason = self._decide(sequence, record, self.policy)
-        drops = self.policy.action is Action.DROP and verdict in {"duplicate", "unchanged"}
-        return OracleAnswer(sequence, verdict, _value(sequence, record, verdict, found, reason), drops)
+        drops = self.policy.action is Action.DROP
+        in_base = found is not None and self._base is not None and found.kept.sequence in self._base.pages
+        base = self._base.name if in_base and self._base is not None else None
+        return OracleAnswer(sequence, verdict, _value(sequence, record, verdict, found, reason, base), drops)
 
     def _decide(self, sequence: int, record: PageRecord, policy: Policy) -> tuple[str, _Found | None, str | None]:
         """Return the verdict, the page that it refers to, and the reason if it refers to none."""
@@ -343,9 +362,9 @@ class Oracle:
             self._apart.add(pair)
 
 
-def oracle_of(log: Iterable[tuple[int, LogRecord]]) -> Oracle:
-    """Return the oracle after a log, given as (offset, record)."""
-    oracle = Oracle()
+def oracle_of(log: Iterable[tuple[int, LogRecord]], base: OracleBase | None = None) -> Oracle:
+    """Return the oracle after a log, given as (offset, record). base: what it goes on from."""
+    oracle = Oracle(base)
     for sequence, record in log:
         oracle.read(sequence, record)
     return oracle
@@ -398,7 +417,9 @@ def _at_most(bits: int | None, bound: int) -> bool:
     return bits is not None and bits <= bound
 
 
-def _value(sequence: int, record: PageRecord, verdict: str, found: _Found | None, reason: str | None) -> bytes:
+def _value(
+    sequence: int, record: PageRecord, verdict: str, found: _Found | None, reason: str | None, base: str | None
+) -> bytes:
     page, of = record.prepared.page, None if found is None else found.kept.prepared.page
     fields: dict[str, Any] = {
         "id": page.id,
@@ -406,6 +427,7 @@ def _value(sequence: int, record: PageRecord, verdict: str, found: _Found | None
         "verdict": verdict,
         "duplicate_of": None if of is None else of.id,
         "duplicate_of_url": None if of is None else of.url,
+        **({} if base is None else {"duplicate_of_base": base}),
         "distance": {"words": None, "body": None} if found is None else found.bits,
         "score": None if found is None else found.score,
         "reason": reason if found is None else found.reason,

@@ -145,8 +145,8 @@ def replica_answers(log: list[tuple[int, LogRecord]]) -> dict[Source, OracleAnsw
             verdict = outcome.verdict
             value = None if verdict is None else verdict_value(verdict, outcome.source)
             kind = "rejected" if verdict is None else verdict.kind.value
-            dropped = kind in {"duplicate", "unchanged"} and outcome.action is Action.DROP
-            found[outcome.source] = OracleAnswer(outcome.sequence, kind, value, dropped)
+            drops = verdict is not None and outcome.action is Action.DROP
+            found[outcome.source] = OracleAnswer(outcome.sequence, kind, value, drops)
     return found
 
 

@@ -53,7 +53,7 @@ from dedup_service.interfaces.scrapy.meta import (
     remember_page,
 )
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
-from dedup_service.interfaces.scrapy.settings import BUFFER_BYTES, BUFFER_PAGES, NearDuplicateSettings
+from dedup_service.interfaces.scrapy.settings import BUFFER_BYTES, BUFFER_PAGES, NearDuplicateSettings, explained
 from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
 from dedup_service.interfaces.scrapy.stats import CrawlStats
 from dedup_service.runtime.events import BatchEvent, Observers, ProblemEvent
@@ -201,6 +201,7 @@ class NearDuplicateDownloaderMiddleware:
         crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
 
     @classmethod
+    @explained()
     def from_crawler(cls, crawler: "Crawler") -> Self:
         """Read the settings and open the state.
 
@@ -216,11 +217,7 @@ class NearDuplicateDownloaderMiddleware:
         settings = NearDuplicateSettings.from_settings(crawler.settings)
         if settings.kafka is None and settings.state is None:
             logger.info("Pages are remembered until this crawl ends; set TWINSIEVE_STATE or JOBDIR to keep them")
-        try:
-            return cls(crawler, settings)
-        except TwinsieveError as error:
-            logger.critical("The crawl does not start: %s", error)
-            raise
+        return cls(crawler, settings)
 
     async def process_request(self, request: "Request") -> None:  # noqa: ARG002 - Scrapy passes it by name
         """Delay `request` while too many pages wait to be published, or are judged late."""

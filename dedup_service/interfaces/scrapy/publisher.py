@@ -38,7 +38,7 @@ from dedup_service.interfaces.scrapy.page_values import (
     is_page,
     page_value,
 )
-from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, KafkaSettings, NearDuplicateSettings
+from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, KafkaSettings, NearDuplicateSettings, explained
 from dedup_service.interfaces.scrapy.stats import CrawlStats
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class KafkaPublisher:
         self.publishing = publishing
 
     @classmethod
+    @explained()
     def from_crawler(cls, crawler: "Crawler") -> Self:
         """Read the settings and connect to the brokers, which blocks: nothing else can run before.
 
@@ -126,6 +127,7 @@ class PageOfItemsMiddleware:
         self._crawler = crawler
 
     @classmethod
+    @explained()
     def from_crawler(cls, crawler: "Crawler") -> Self:
         """Read the settings.
 

@@ -8,9 +8,11 @@ Invariants: an invalid value or an unknown name stops the crawl at its start; no
 Settings for verdicts in the crawl and settings for publishing exclude each other.
 """
 
+import asyncio
 import difflib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -18,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.utils.job import job_dir
 
-from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
-from dedup_service.runtime.memory_limit import format_size, parse_size, process_memory
+from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
 from dedup_service.runtime.workers.cores import usable_cores
 
@@ -94,6 +96,24 @@ CLOSE_TIMEOUT_S = 30.0
 """A broker that was killed is back in 2 to 12 s; half a minute also outlasts an election among several."""
 
 
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say in one line why a crawl does not start, if a component of it cannot be made.
+
+    Scrapy makes components in a task that nobody awaits, so asyncio would write the error with its traceback. The
+    task still fails with the error: `scrapy crawl` ends with exit code 1, and whoever awaits the crawl gets it.
+    """
+    try:
+        yield
+    except TwinsieveError as error:
+        logger.critical("The crawl does not start: %s", error)
+        with suppress(RuntimeError):  # no event loop runs yet: the crawl of a `CrawlerProcess` of Twisted
+            task = asyncio.current_task()
+            if task is not None:
+                task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise
+
+
 class ItemPolicy(StrEnum):
     """What happens to the items of a `duplicate` page."""
 
@@ -152,18 +172,7 @@ class NearDuplicateSettings:
 
     @classmethod
     def from_settings(cls, settings: "BaseSettings") -> Self:
-        """Read a project's settings; ConfigurationError names the setting, its value and what is allowed.
-
-        The message is logged first, in a line: Scrapy shows the error of a component with a traceback.
-        """
-        try:
-            return cls._read(settings)
-        except ConfigurationError as error:
-            logger.critical("The crawl does not start: %s", error)
-            raise error.with_traceback(None) from None
-
-    @classmethod
-    def _read(cls, settings: "BaseSettings") -> Self:
+        """Read a project's settings; ConfigurationError names the setting, its value and what is allowed."""
         _check_names(name for name in settings if str(name).startswith(PREFIX))
         kafka = _kafka(settings)  # first: if settings exclude each other, that is the message to show
         return cls(
@@ -258,15 +267,9 @@ def _max_memory(settings: "BaseSettings") -> int | None:
     """Return the limit on memory in bytes, or None without one."""
     size = settings.get("TWINSIEVE_MAX_MEMORY")
     try:
-        limit = None if size is None else parse_size(str(size))
-        used = 0 if limit is None else process_memory()
+        return None if size is None else parse_size(str(size))
     except ConfigurationError as error:
         raise ConfigurationError(f"TWINSIEVE_MAX_MEMORY={size}: {error}") from error
-    if limit is not None and used > limit:
-        raise ConfigurationError(
-            f"TWINSIEVE_MAX_MEMORY={size}: this process takes {format_size(used)} before its first page; give more"
-        )
-    return limit
 
 
 def _journal_days(settings: "BaseSettings") -> float | None:

@@ -129,11 +129,14 @@ class NearDuplicateFilter:
                 if path is None
                 else f"journal_days must be a number of days above 0, got {journal_days!r}"
             )
+        limit = None if max_memory_bytes is None else ProcessMemoryLimit(max_memory_bytes)
+        if limit is not None:
+            limit.require_room()
         settings = StateSettings(
             text_budget_bytes=text_budget_bytes,
             snapshot_every=snapshot_every,
             journal_days=journal_days,
-            memory_limit=None if max_memory_bytes is None else ProcessMemoryLimit(max_memory_bytes),
+            memory_limit=limit,
         )
         if path is None:
             return cls(space, _state(None, built, (rule, bounds), settings, observers, bases), None, None)

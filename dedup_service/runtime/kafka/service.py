@@ -216,6 +216,8 @@ class Service:
         settings = self._settings
         follows = settings.shard is not None or CANONICAL in settings.steps  # the policy of the log, whatever it is
         requested = None if follows else self._requested()
+        if settings.max_memory_bytes is not None:
+            ProcessMemoryLimit(settings.max_memory_bytes).require_room()
         with ExitStack() as stack:
             local = LocalState.open(
                 settings.state,
@@ -369,8 +371,13 @@ class Service:
             return None
 
         def check(replica: Replica) -> None:
-            if replica.policy is not None:
-                check_policy(replica.policy, requested)
+            if replica.policy is None:
+                return
+            check_policy(replica.policy, requested)
+            if requested.keep is None and replica.policy.keep:
+                _LOG.info(
+                    "the log keeps %s, as it was told before: `policy set --keep` changes it", replica.policy.keep
+                )
 
         if restored.position >= restored.end:
             check(restored.replica)

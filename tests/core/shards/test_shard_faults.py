@@ -3,11 +3,27 @@
 import tracemalloc
 from dataclasses import replace
 
+import pytest
+
+from dedup_service.core.decision.bases import BasedState
+from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.replica import Outcome
-from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RetractionRecord, Source
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import (
+    LogBase,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RetractionRecord,
+    Source,
+    first_offset,
+    sequence_at,
+)
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.shards.outcomes import EntryRemoval, MessageOutcome
 from dedup_service.core.shards.shard import Shard, ShardNumber
 from dedup_service.core.verdict import Action
 from tests.core.shards.test_shards import SPACE
@@ -60,3 +76,25 @@ def test_records_of_operators_that_wait_for_their_outcome_take_little_memory() -
     finally:
         tracemalloc.stop()
     assert after - before < 400 * 800
+
+
+def test_a_shard_that_began_without_a_page_of_a_base_passes_over_its_removal() -> None:
+    """The base had retracted it by then; the removal of an unknown page of the log itself is still an error."""
+    base = LogBase("corpus", "a-state", "digest", after=0, records=5, entries=5)
+    policy = Policy(rule_for(), Action.FLAG, SPACE, IndexLayout(slots=8, window=4), bases=(base,))
+    crawl = Crawl(3, 400)
+    pages = [[PageRecord(Source("pages", 0, at), crawl.page(), SPACE)] for at in range(12)]
+    messages = messages_of([[PolicyRecord(policy, initial=True, log="a-log")], *pages], first_offset(5))
+
+    def follow(removed: int) -> None:
+        state = BasedState(DeciderState(ordinal=5))
+        shard = Shard(ShardNumber(1, 1), NamesInMemory(), bases=lambda _log, _policy: state)
+        for message in messages:
+            shard.begin(message.offset, parts_of(message))
+            first, count = shard.answer().first, shard.ordinal
+            removals = (EntryRemoval(6, removed, 0),) if first == 6 else ()
+            shard.learn(MessageOutcome(message.offset, first, bytes(count - first), removals))
+
+    follow(base.records)
+    with pytest.raises(StateError, match="their states are not of the same log"):
+        follow(sequence_at(first_offset(base.records)))

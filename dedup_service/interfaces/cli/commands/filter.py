@@ -263,6 +263,8 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
         )
         stack.enter_context(dedup)
         summary.known, summary.rule_since = dedup.last_sequence, dedup.rule_since
+        if options["keep"] is None and dedup.keep and not options["quiet"] and not options["as_json"]:
+            click.echo(f"The state keeps {dedup.keep}, as it was told before: --keep changes it", err=True)
         if dashboard is not None:
             print_dashboard_url(stack.enter_context(dashboard.serving(dedup, preparer.pool_state)).address)
         if earlier is None:
