@@ -132,7 +132,7 @@ def profile_named(name: str) -> MatchRule:
     """Return the rule that `name` names, or the one in the file `name`; ConfigurationError if there is neither."""
     if (rule := rule_named(name)) is not None:
         return rule
-    if not Path(name).exists():
+    if not _is_there(Path(name)):
         raise ConfigurationError(
             f"there is no profile {name!r}: give one of {', '.join(RULES)}, also with a radius (words:3), "
             "combined:.9, or a file"
@@ -160,10 +160,10 @@ def space_named(name: str) -> SpaceOptions:
     if name in SCHEMES:
         return SpaceOptions(scheme=name)
     path = Path(name)
-    if not path.exists():
+    if not _is_there(path):
         raise ConfigurationError(f"there is no space {name!r}: give one of {', '.join(SCHEMES)}, or a file")
     try:
-        values = msgspec.convert(tomllib.loads(_text(path, "space")), _SpaceFile)
+        values = msgspec.convert(_fields(_text(path, "space")), _SpaceFile)
         factors = tuple(f"{factor}={value}" for factor, value in values.factors.items())
         scheme_named(values.scheme, without=values.without, settings=factors)
         _uses_icu(values.unspaced)
@@ -179,6 +179,14 @@ def space_named(name: str) -> SpaceOptions:
         idf=None if values.idf is None else str(path.parent / values.idf),
         user_words=None if values.user_words is None else str(path.parent / values.user_words),
     )
+
+
+def _fields(toml: str) -> dict[str, object]:
+    """Return what a file has; ConfigurationError for an empty one, which was hardly meant as the defaults."""
+    fields = tomllib.loads(toml)
+    if not fields:
+        raise ConfigurationError("it is empty")
+    return fields
 
 
 def space_of(name: str | None, idf: str | None = None) -> SpaceOptions:
@@ -197,8 +205,17 @@ def _entries(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _text(path: Path, what: str) -> str:
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; a name that is too long, or that has a null byte, names none."""
     try:
-        return path.read_bytes().decode().replace("\r\n", "\n")  # read_text takes ten times as long for 5 MB
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _text(path: Path, what: str) -> str:
+    """Return the text of a file, without a byte order mark; ConfigurationError if it cannot be read."""
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")  # read_text takes ten times as long
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the {what} {path}: {error}") from error

@@ -9,8 +9,15 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page, PreparedPage
+from dedup_service.core.rules.profiles import PROFILES, profile_text
 from dedup_service.runtime import resources
-from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon, space_named
+from dedup_service.runtime.resources import (
+    SpaceOptions,
+    build_fingerprinter,
+    default_lexicon,
+    profile_named,
+    space_named,
+)
 from tests.hangs import HANG_S
 
 
@@ -109,6 +116,7 @@ def test_a_space_file_has_every_option(tmp_path: Path) -> None:
         ("factors = {title = 'big'}", "title"),
         ("unspaced = 'words'", "icu or as pairs"),
         ("idf =", "Invalid value"),
+        ("# scheme = 'tf'", "it is empty"),
     ],
 )
 def test_a_wrong_space_file(tmp_path: Path, text: str, problem: str) -> None:
@@ -119,3 +127,21 @@ def test_a_wrong_space_file(tmp_path: Path, text: str, problem: str) -> None:
         space_named(str(file))
     with pytest.raises(ConfigurationError, match="no space 'tff': give one of twinsieve, "):
         space_named("tff")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_what_cannot_be_a_file_is_no_space_and_no_profile(name: str) -> None:
+    """The error is that of a file that is not there."""
+    with pytest.raises(ConfigurationError, match="there is no space"):
+        space_named(name)
+    with pytest.raises(ConfigurationError, match="there is no profile"):
+        profile_named(name)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    file = tmp_path / "space.toml"
+    file.write_text("scheme = 'tf'", "utf-8-sig")
+    assert space_named(str(file)) == SpaceOptions(scheme="tf")
+    file.write_text(profile_text(PROFILES["precise"]), "utf-8-sig")
+    assert profile_named(str(file)) == PROFILES["precise"]

@@ -53,7 +53,7 @@ from dedup_service.interfaces.scrapy.meta import (
     remember_page,
 )
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
-from dedup_service.interfaces.scrapy.settings import BUFFER_BYTES, BUFFER_PAGES, NearDuplicateSettings, explained
+from dedup_service.interfaces.scrapy.settings import BUFFER_BYTES, BUFFER_PAGES, NearDuplicateSettings, explained, named
 from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
 from dedup_service.interfaces.scrapy.stats import CrawlStats
 from dedup_service.runtime.events import BatchEvent, Observers, ProblemEvent
@@ -393,8 +393,9 @@ def _dashboard(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
         raise ConfigurationError(
             f"TWINSIEVE_DASHBOARD needs {error.name}, which is not installed: pip install 'twinsieve[dashboard]'"
         ) from error
-    address = Address.parse(settings.dashboard)
-    token = token_for(address, settings.dashboard_token)
+    with named("TWINSIEVE_DASHBOARD", settings.dashboard):
+        address = Address.parse(settings.dashboard)
+        token = token_for(address, settings.dashboard_token)
     return EmbeddedDashboard(address, token, "crawl")
 
 

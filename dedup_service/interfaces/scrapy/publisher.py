@@ -38,7 +38,7 @@ from dedup_service.interfaces.scrapy.page_values import (
     is_page,
     page_value,
 )
-from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, KafkaSettings, NearDuplicateSettings, explained
+from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, KafkaSettings, NearDuplicateSettings, explained, named
 from dedup_service.interfaces.scrapy.stats import CrawlStats
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ class PagePublisher:
         """Connect to the brokers; raise if address, TLS, password or topic are wrong."""
         from dedup_service.runtime.kafka.topics import Topics
 
-        self._topic = Topics(self._settings.prefix).pages
+        with named("TWINSIEVE_KAFKA_PREFIX", self._settings.prefix):
+            self._topic = Topics(self._settings.prefix).pages
         self._delivery.connect(self._topic)
 
     def start(self) -> None:

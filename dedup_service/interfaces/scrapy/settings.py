@@ -114,6 +114,15 @@ def explained() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def named(name: str, value: object) -> Iterator[None]:
+    """Let an error of configuration name the setting that it comes from, and its value."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}={value}: {error}") from error
+
+
 class ItemPolicy(StrEnum):
     """What happens to the items of a `duplicate` page."""
 
@@ -222,10 +231,8 @@ def _name(settings: "BaseSettings", name: str) -> str | None:
 def _space(settings: "BaseSettings") -> SpaceOptions:
     """Return the space that the project chooses, by default that of all defaults."""
     space, idf = (_name(settings, name) or None for name in ("TWINSIEVE_SPACE", "TWINSIEVE_IDF"))
-    try:
+    with named("TWINSIEVE_SPACE", space):
         return space_of(space, idf)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"TWINSIEVE_SPACE={space}: {error}") from error
 
 
 def _bases(settings: "BaseSettings") -> tuple[str, ...]:
@@ -240,10 +247,8 @@ def _bases(settings: "BaseSettings") -> tuple[str, ...]:
 def _rule(settings: "BaseSettings") -> MatchRule | None:
     """Return the rule that the project chooses, or None to leave it to the state."""
     profile = _name(settings, "TWINSIEVE_PROFILE")
-    try:
+    with named("TWINSIEVE_PROFILE", profile):
         return None if profile is None else profile_named(profile)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"TWINSIEVE_PROFILE={profile}: {error}") from error
 
 
 def _keep(settings: "BaseSettings") -> Keep | None:
@@ -252,10 +257,8 @@ def _keep(settings: "BaseSettings") -> Keep | None:
     if keep is None or isinstance(keep, Keep):
         return keep
     text = ",".join(map(str, keep)) if isinstance(keep, list | tuple) else str(keep)
-    try:
+    with named("TWINSIEVE_KEEP", keep):
         bounds = Keep.parse(text)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"TWINSIEVE_KEEP={keep}: {error}") from error
     if text.strip().isdecimal() and int(text) < FEW_PAGES:
         raise ConfigurationError(
             f'TWINSIEVE_KEEP={keep} is a number of pages: give "{text}d" for days, or "{text} pages"'
@@ -266,10 +269,8 @@ def _keep(settings: "BaseSettings") -> Keep | None:
 def _max_memory(settings: "BaseSettings") -> int | None:
     """Return the limit on memory in bytes, or None without one."""
     size = settings.get("TWINSIEVE_MAX_MEMORY")
-    try:
+    with named("TWINSIEVE_MAX_MEMORY", size):
         return None if size is None else parse_size(str(size))
-    except ConfigurationError as error:
-        raise ConfigurationError(f"TWINSIEVE_MAX_MEMORY={size}: {error}") from error
 
 
 def _journal_days(settings: "BaseSettings") -> float | None:
@@ -314,8 +315,12 @@ def _kafka(settings: "BaseSettings") -> KafkaSettings | None:
     _refuse_decisions(settings)
     properties = _name(settings, "TWINSIEVE_KAFKA_PROPERTIES")
     addresses = ",".join(map(str, bootstrap)) if isinstance(bootstrap, list | tuple) else str(bootstrap)
+    with named("TWINSIEVE_KAFKA_PROPERTIES", properties):
+        options = read_properties(Path(properties)) if properties else {}
+    with named(BOOTSTRAP, addresses):
+        connection = Connection(addresses, options)
     return KafkaSettings(
-        connection=Connection(addresses, read_properties(Path(properties)) if properties else {}),
+        connection=connection,
         prefix=str(settings.get("TWINSIEVE_KAFKA_PREFIX") or ""),
         buffer_bytes=_integer(settings, "TWINSIEVE_KAFKA_BUFFER_BYTES", BUFFER_BYTES),
         buffer_pages=_integer(settings, "TWINSIEVE_KAFKA_BUFFER_PAGES", BUFFER_PAGES),

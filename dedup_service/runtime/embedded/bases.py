@@ -246,7 +246,7 @@ def open_base(name: str, folder: Path, scratch: Path, space_id: str | None) -> B
     if not folder.is_dir():
         raise ConfigurationError(
             f"the base {name} is no folder: give the folder of a state, or an address as s3://…; if it was moved, "
-            "give its new place with --base"
+            "give its new place with --base (in Scrapy TWINSIEVE_BASES)"
         )
     folder = folder.resolve()
     refuse_other_kind(folder, FolderKind.EMBEDDED)

@@ -34,7 +34,7 @@ def store_errors() -> Iterator[None]:
     except StoreFullError as error:
         raise StateFullError(str(error)) from error
     except StoreDamagedError as error:
-        raise StateDamagedError(f"{error}: {DAMAGED_PAGES}") from error
+        raise StateDamagedError(f"{error.problem}: {DAMAGED_PAGES}") from error
 
 
 class Commits:

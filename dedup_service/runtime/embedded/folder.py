@@ -90,7 +90,9 @@ def made_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise ConfigurationError(f"the state must be a folder, {folder} is a file: give another path") from error
+        raise ConfigurationError(
+            f"the state must be a folder, {folder} is a file: give another --state (in Scrapy TWINSIEVE_STATE)"
+        ) from error
     except OSError as error:
         raise StateFullError(
             f"cannot create state folder {folder}: {error}; free space, or give a path that can be written"

@@ -90,15 +90,16 @@ class Restorer:
         except StateDamagedError:
             raise  # of the journal
         except (_UnusableError, ForeignStoreError, UnreadableStateError, *_CONTRADICTIONS) as error:
+            problem = error.problem if isinstance(error, StoreDamagedError) else error
             if self.begin is not None:
                 rebuilt = f"delete {self.folder}, which is built again" if is_complete else DAMAGED_PAGES
                 raise StateDamagedError(
-                    f"the kept pages in {self.folder} or in a base cannot be used: {error}; put the base back as it "
+                    f"the kept pages in {self.folder} or in a base cannot be used: {problem}; put the base back as it "
                     f"was; if it is, {rebuilt}"
                 ) from error
             if not is_complete:
                 raise StateDamagedError(
-                    f"the kept pages in {self.folder} cannot be used: {error}; the journal no longer has what they "
+                    f"the kept pages in {self.folder} cannot be used: {problem}; the journal no longer has what they "
                     f"consist of: {DAMAGED_PAGES}"
                 ) from error
             self._move_aside(error)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dedup_service.core.decision.expiry import ExpiryReason
-from dedup_service.core.errors import StateError
+from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, Guard, VerdictKind, guard_counter
 from dedup_service.runtime.embedded.database import WRITE_AHEAD, Database
 from dedup_service.runtime.embedded.journal import read_counters, require_header
@@ -128,7 +128,12 @@ def state_info(folder: str | Path) -> StateInfo:
 
 
 def open_read_only(folder: str | Path) -> Database:
-    """Open the journal in the state `folder` for reading, as `open_untouched`; StateError if the folder has none."""
+    """Open the journal in the state `folder` for reading, as `open_untouched`; StateError if the folder has none.
+
+    ConfigurationError if there is no folder.
+    """
+    if not Path(folder).is_dir():
+        raise ConfigurationError(f"there is no folder {folder}: give the state folder of `filter` or `crawl`")
     journal = Path(folder) / JOURNAL_FILE
     if not journal.exists():
         raise StateError(f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path")

@@ -374,10 +374,9 @@ class Service:
             if replica.policy is None:
                 return
             check_policy(replica.policy, requested)
-            if requested.keep is None and replica.policy.keep:
-                _LOG.info(
-                    "the log keeps %s, as it was told before: `policy set --keep` changes it", replica.policy.keep
-                )
+            keep = replica.policy.keep
+            if requested.keep is None and keep:
+                _LOG.info("the log keeps %s, as it was told before: `policy set --keep` changes it", keep)
 
         if restored.position >= restored.end:
             check(restored.replica)

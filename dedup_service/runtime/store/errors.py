@@ -11,6 +11,13 @@ from dedup_service.core.errors import StateError
 class StoreDamagedError(StateError):
     """A file of the store is missing, too short or altered. Delete the store and rebuild it from the log."""
 
+    HINT: ClassVar[str] = "; restore the folder from a copy, or delete it and build it again from the log"
+
+    @property
+    def problem(self) -> str:
+        """The message without what to do, for those who say that otherwise."""
+        return str(self).removesuffix(self.HINT)
+
 
 class ForeignStoreError(StateError):
     """The store belongs to another log, space or version. Open it with that, or read the input again."""

@@ -170,6 +170,7 @@ def test_a_service_whose_memory_is_used_up_lets_pages_expire(
     assert policy.keep.lowers(Keep.parse("90d"))
     assert 0 < kept <= (policy.keep.max_pages or 0)
     assert "memory_limit" in {problem.kind for problem in progress.problems}
+    used[0] = 0  # of a new process
     with running(settings(broker, topics, tmp_path / "state", **more), again := Progress()) as service:
         publish(broker, topics, sent[:1])
         again.wait_for(everything_decided(broker, topics))
@@ -225,6 +226,18 @@ def test_a_service_with_another_policy_refuses_to_start(
     with pytest.raises(error, match=says):
         Service(settings(broker, topics, tmp_path / "state", **more)).run(threading.Event())
     assert len(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints]) == 1
+
+
+def test_bounds_that_the_log_keeps_are_said_at_the_start(
+    broker: Broker, topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They were given to an earlier service, and this one does not name any."""
+    requested = RequestedPolicy(build_fingerprinter().space_id, keep=Keep.parse("90 pages"))
+    append_policy(broker.connection, topics, PolicyRecord(requested.policy, initial=True, log="a"))
+    caplog.set_level("INFO")
+    line = "the log keeps 90 pages, as it was told before: `policy set --keep` changes it"
+    with running(settings(broker, topics, tmp_path / "state"), Progress()):
+        wait_until(lambda: line in caplog.messages)
 
 
 def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(

@@ -1,5 +1,9 @@
 """One line in ADDONS switches everything on, and a project's own settings are respected."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
@@ -11,6 +15,18 @@ from dedup_service.interfaces.scrapy import (
     NearDuplicateSpiderMiddleware,
     PageOfItemsMiddleware,
 )
+from tests.crawler.running import environment
+from tests.hangs import HANG_S
+
+SPIDER = """
+import scrapy
+
+
+class Spider(scrapy.Spider):
+    name = "spider"
+    start_urls = ["data:,"]
+    custom_settings = {"ADDONS": {"dedup_service.scrapy.NearDuplicateAddon": 500}}
+"""
 
 
 def switched_on(**values: object) -> Settings:
@@ -57,3 +73,29 @@ def test_without_a_broker_there_is_no_pipeline() -> None:
     settings = switched_on()
     assert KafkaPublisher not in settings["ITEM_PIPELINES"]
     assert PageOfItemsMiddleware not in settings["SPIDER_MIDDLEWARES"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "TWINSIEVE_KEEP=90",
+        "TWINSIEVE_MAX_MEMORY=1M",
+        "TWINSIEVE_STATE=spider.py",
+        "TWINSIEVE_BASES=nowhere",
+        "TWINSIEVE_DASHBOARD=here",
+        "TWINSIEVE_KAFKA_PREFIX=a b",
+    ],
+)
+def test_a_wrong_setting_ends_a_crawl_with_one_line(tmp_path: Path, setting: str) -> None:
+    """It names the setting; Scrapy and asyncio add no traceback, and the exit code says that the crawl has failed."""
+    (tmp_path / "spider.py").write_text(SPIDER)
+    given = [setting, "TWINSIEVE_KAFKA_BOOTSTRAP=127.0.0.1:1"] if "KAFKA" in setting else [setting]
+    command = [sys.executable, "-m", "scrapy", "runspider", "spider.py", "-L", "WARNING"]
+    command += [word for one in given for word in ("-s", one)]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=HANG_S, check=False
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "The crawl does not start: " in line
+    assert setting.partition("=")[0] in line

@@ -73,7 +73,6 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_PROCESSES", "many"),
         ("TWINSIEVE_KEEP", "90m"),
         ("TWINSIEVE_KEEP", 90),
-        ("TWINSIEVE_MAX_MEMORY", "1M"),
         ("TWINSIEVE_DEADLINE_S", "soon"),
         ("TWINSIEVE_DEADLINE_S", 0),
         ("TWINSIEVE_DEADLINE_S", "inf"),
@@ -89,11 +88,10 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_BASES", 5),
     ],
 )
-def test_an_invalid_value_is_refused(name: str, value: object, caplog: pytest.LogCaptureFixture) -> None:
-    """The crawl does not start; the message names the setting and shows the value, in one line of the log."""
-    with pytest.raises(ConfigurationError, match=f"{name}.*{value}") as refused:
+def test_an_invalid_value_is_refused(name: str, value: object) -> None:
+    """The crawl does not start; the message names the setting and shows the value."""
+    with pytest.raises(ConfigurationError, match=f"{name}.*{value}"):
         read(**{name: value})
-    assert caplog.messages == [f"The crawl does not start: {refused.value}"]
 
 
 def test_few_pages_to_keep_need_their_unit() -> None:

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import shutil
 import tracemalloc
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
+from dedup_service.runtime.embedded.commits import DAMAGED_PAGES
 from dedup_service.runtime.embedded.database import StateDamagedError
 from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
@@ -192,6 +194,18 @@ def test_pages_that_are_missing_are_refused_once_the_journal_has_left_evidence_t
     lose_pages(tmp_path)
     with pytest.raises(StateDamagedError, match=rf"{PAGES_FOLDER} cannot be used.*restore .* from a copy, or start"):
         opened(tmp_path)
+
+
+def test_pages_that_are_damaged_are_refused_with_one_remedy(tmp_path: Path) -> None:
+    """That of the state: the store alone could be built again from a log, and this one is no longer whole."""
+    filled(tmp_path, 40)
+    decide(state := opened(tmp_path), range(40, 45))
+    assert state.journal.log.counter(MOVED)
+    state.close()
+    os.truncate(tmp_path / PAGES_FOLDER / "rows", 10)
+    with pytest.raises(StateDamagedError, match=f"rows.*{DAMAGED_PAGES}$") as refused:
+        opened(tmp_path)
+    assert str(refused.value).count("restore") == 1
 
 
 def kinds_or_error(folder: Path, settings: StateSettings) -> tuple[list[VerdictKind], str]:

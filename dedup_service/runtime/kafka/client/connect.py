@@ -56,6 +56,7 @@ _LOOK_TIMEOUT_S = 3.0
 # ApiVersions, version 0, correlation id 1, client id "look": the same bytes since Kafka 0.10.
 _BODY = struct.pack(">hhih", 18, 0, 1, 4) + b"look"
 _REQUEST = struct.pack(">i", len(_BODY)) + _BODY
+_TLS = ("SSL", "SASL_SSL")
 _TLS_ALERT = b"\x15\x03"
 
 
@@ -86,6 +87,13 @@ def _explained(error: Exception, connection: Connection) -> Exception:
     if found := permanent_error(error, action):
         return found
     if isinstance(error, errors.KafkaError):
+        options = connection.configs()
+        if options.get("security_protocol") in _TLS:
+            try:
+                _context(options)
+            except OSError as unusable:
+                text = f"the certificates in ssl_cafile or ssl_certfile cannot be loaded ({unusable}); check the files"
+                return ConfigurationError(text)
         return UnreachableError(f"no broker at {connection.bootstrap}: {_diagnose(connection)}")
     return ConfigurationError(connection.redacted(f"cannot connect to {connection.bootstrap}: {error}"))
 
@@ -131,7 +139,7 @@ def _look(server: str, options: dict[str, object]) -> str:
     address = (host.strip("[]"), int(port)) if host else (server, 9092)
     try:
         with socket.create_connection(address, _LOOK_TIMEOUT_S) as plain:
-            if options.get("security_protocol", "PLAINTEXT") in {"SSL", "SASL_SSL"}:
+            if options.get("security_protocol") in _TLS:
                 return _look_by_tls(plain, address[0], options)
             return _answer(plain)
     except socket.gaierror:
@@ -146,11 +154,7 @@ def _look(server: str, options: dict[str, object]) -> str:
 
 def _look_by_tls(plain: socket.socket, host: str, options: dict[str, object]) -> str:
     try:
-        context = _context(options)
-    except (OSError, ssl.SSLError) as error:
-        return f"the certificates in ssl_cafile or ssl_certfile cannot be loaded ({error}); check the files"
-    try:
-        with context.wrap_socket(plain, server_hostname=host) as secure:
+        with _context(options).wrap_socket(plain, server_hostname=host) as secure:
             return _answer(secure)
     except ssl.SSLCertVerificationError as error:
         return (

@@ -67,14 +67,13 @@ def test_the_same_command_again_writes_the_same_output(cli: Cli, pages: Path, tm
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
-def test_a_run_without_memory_ends_and_another_goes_on(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """One line has the limit and what to do: no page is kept, so fewer do not help; wrong sizes are wrong usage."""
-    whole = cli("filter", pages).out
+def test_a_limit_on_memory_that_the_program_exceeds_is_wrong_usage(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """One line has the limit and what to do, before anything is made; so has it for what is no size."""
     ran = cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1M")
-    assert ran.code == 1
-    assert "a limit of 1.00 MiB; raise it (--max-memory" in ran.err
-    assert "--keep" not in ran.err
-    assert cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1T").out == whole
+    assert ran.code == 2
+    assert "before its first page, and may take 1.00 MiB: give more (--max-memory" in ran.err
+    assert not (tmp_path / "state").exists()
+    assert cli("filter", pages, "--state", tmp_path / "state", "--max-memory", "1T").code == 0
     assert cli("filter", pages, "--max-memory", "much").code == 2
 
 
@@ -186,3 +185,12 @@ def test_how_long_the_journal_is_kept_is_of_a_folder(cli: Cli, pages: Path, tmp_
     refused = cli("filter", pages, "--keep-journal", "30d")
     assert refused.code == 2
     assert "--keep-journal is for a state folder" in refused.err
+
+
+def test_bounds_that_the_state_keeps_are_said_at_the_start(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """They were given to an earlier run, and this one does not name any; a quiet run says nothing."""
+    command = ("filter", pages, "--state", tmp_path / "state")
+    said = "The state keeps 90 pages, as it was told before: --keep changes it"
+    assert said not in cli(*command, "--keep", "90").err
+    assert said in cli(*command).err.splitlines()
+    assert not cli(*command, "--quiet").err

@@ -43,6 +43,13 @@ def settings(*arguments: str) -> ServiceSettings:
         return settings_of(context.params)
 
 
+def test_a_limit_on_memory_that_the_program_exceeds_is_wrong_usage(tmp_path: Path) -> None:
+    """It is found before any broker is asked."""
+    ran = serve("--bootstrap", "127.0.0.1:1", "--state", tmp_path / "state", "--max-memory", "1M", start_s=0)
+    assert ran.code == 2
+    assert "before its first page, and may take 1.00 MiB: give more (--max-memory" in ran.err
+
+
 def test_defaults_are_those_of_the_service() -> None:
     """The command line repeats no default."""
     parsed = settings("--bootstrap", "a:1", "--state", "s")

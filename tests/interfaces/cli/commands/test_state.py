@@ -94,3 +94,14 @@ def test_commands_that_only_read_leave_a_state_folder_as_it_was(
     ran = cli(*(str(state) if word == "STATE" else word for word in command))
     assert ran.code == 0, ran.err
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in state.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("state", "info"), ("state", "compact"), ("groups", "--state"), ("why", "https://a.example/", "--state")],
+)
+def test_a_missing_folder_is_a_wrong_command(cli: Cli, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """As any file that is not there; nothing is created."""
+    ran = cli(*command, tmp_path / "none")
+    assert (ran.code, "there is no folder" in ran.err) == (2, True)
+    assert not list(tmp_path.iterdir())

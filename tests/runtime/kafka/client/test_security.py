@@ -7,7 +7,9 @@ from kafka import KafkaConsumer
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl import SASL_MECHANISMS
 
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.config import ALLOWED, Connection
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import OptionError
 
 USER = {"sasl_plain_username": "u", "sasl_plain_password": "p"}
@@ -95,3 +97,13 @@ def test_the_values_are_those_of_the_library() -> None:
     assert set(ALLOWED["sasl_mechanism"]) == set(SASL_MECHANISMS)
     assert ALLOWED["client_dns_lookup"] == KafkaConnectionManager._VALID_DNS_LOOKUP_MODES
     assert set(ALLOWED) <= set(KafkaConsumer.DEFAULT_CONFIG)
+
+
+def test_certificates_that_cannot_be_loaded_are_a_wrong_configuration(tmp_path: Path) -> None:
+    """Not a broker that is away, for which a supervisor would start the process again and again."""
+    empty = tmp_path / "ca.pem"
+    empty.touch()
+    for file in (empty, tmp_path / "none.pem"):
+        options = {"security_protocol": "SSL", "ssl_cafile": str(file), "bootstrap_timeout_ms": "1"}
+        with pytest.raises(ConfigurationError, match="ssl_cafile"):
+            connect(KafkaConsumer, Connection("127.0.0.1:1", options))
