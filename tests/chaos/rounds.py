@@ -9,6 +9,9 @@ A broker that is killed may lose the end marker of a transaction
 (`dedup_service.runtime.kafka.control.hanging_transactions`). The round then repairs it, as an operator would
 with `twinsieve topics repair-transactions`, and counts it; all outputs must be right after that.
 
+The log of a round with the fault `take_down_in_base` goes on from a base that is made for it, and a tenth of the
+stream are copies of its pages.
+
 The folder of a round has all that is needed to understand a failure: history, logs, state folders, topics.
 """
 
