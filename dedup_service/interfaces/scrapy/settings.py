@@ -315,10 +315,10 @@ def _kafka(settings: "BaseSettings") -> KafkaSettings | None:
     _refuse_decisions(settings)
     properties = _name(settings, "TWINSIEVE_KAFKA_PROPERTIES")
     addresses = ",".join(map(str, bootstrap)) if isinstance(bootstrap, list | tuple) else str(bootstrap)
-    with named("TWINSIEVE_KAFKA_PROPERTIES", properties):
-        options = read_properties(Path(properties)) if properties else {}
     with named(BOOTSTRAP, addresses):
-        connection = Connection(addresses, options)
+        Connection(addresses)
+    with named("TWINSIEVE_KAFKA_PROPERTIES", properties):
+        connection = Connection(addresses, read_properties(Path(properties)) if properties else {})
     return KafkaSettings(
         connection=connection,
         prefix=str(settings.get("TWINSIEVE_KAFKA_PREFIX") or ""),

@@ -10,7 +10,7 @@ from itemadapter import ItemAdapter
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 
 from dedup_service.interfaces.scrapy.meta import VERDICT_KEY, verdict_of
-from dedup_service.interfaces.scrapy.settings import ItemPolicy, NearDuplicateSettings
+from dedup_service.interfaces.scrapy.settings import ItemPolicy, NearDuplicateSettings, explained
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -34,6 +34,7 @@ class NearDuplicateSpiderMiddleware(BaseSpiderMiddleware):
         self._policy = policy
 
     @classmethod
+    @explained()
     def from_crawler(cls, crawler: "Crawler") -> Self:
         """Read `TWINSIEVE_ITEMS`.
 

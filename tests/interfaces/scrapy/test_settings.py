@@ -136,6 +136,18 @@ def test_brokers_and_the_options_of_their_client(tmp_path: Path) -> None:
         assert "a,b=c" not in repr(kafka)
 
 
+def test_a_wrong_address_and_a_wrong_client_option_name_their_setting(tmp_path: Path) -> None:
+    """The file is named by its setting, also where it can be read and has an option that there is not."""
+    file = tmp_path / "client.properties"
+    with pytest.raises(ConfigurationError, match=r"^TWINSIEVE_KAFKA_BOOTSTRAP=a:b: .* is not an address"):
+        read(TWINSIEVE_KAFKA_BOOTSTRAP="a:b")
+    for text, problem in ((None, "cannot read"), ("no.such=1\n", "unknown client option")):
+        if text is not None:
+            file.write_text(text)
+        with pytest.raises(ConfigurationError, match=f"^TWINSIEVE_KAFKA_PROPERTIES={file}: {problem}"):
+            read(**BOOTSTRAP, TWINSIEVE_KAFKA_PROPERTIES=str(file))
+
+
 @pytest.mark.parametrize("name", ["STATE", "ACTION", "ITEMS", "SPACE", "PROFILE", "KEEP", "DEADLINE_S"])
 def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
     """A setting for verdicts in the crawl is refused next to a broker, and the message says what to do."""
