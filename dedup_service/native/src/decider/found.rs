@@ -66,10 +66,10 @@ impl OfPage {
     /// one has.
     fn cut(&mut self) -> bool {
         self.crowd.sort_unstable();
-        let groups = self.crowd.chunk_by(|one, other| (one.channel, one.value) == (other.channel, other.value));
-        let is_crowded = groups.clone().any(|group| group.len() >= MAX_IDENTICAL);
+        let groups = || self.crowd.chunk_by(|one, other| (one.channel, one.value) == (other.channel, other.value));
+        let is_crowded = groups().any(|group| group.len() >= MAX_IDENTICAL);
         self.crowd = if is_crowded {
-            groups.flat_map(|group| group.iter().take(MAX_IDENTICAL)).copied().collect()
+            groups().flat_map(|group| group.iter().take(MAX_IDENTICAL)).copied().collect()
         } else {
             Vec::new()
         };

@@ -401,9 +401,9 @@ impl CellIndex {
             let (own, behind) = rest.split_at_mut(end - start);
             (rest, start) = (behind, end);
             own.sort_unstable();
-            let different = own.chunk_by(|one, other| one == other).map(|same| same[0]);
-            found.probed.push(different.clone().count() as u32);
-            found.rows.extend(different.filter(|&row| self.passes(row, page.sieve)));
+            let different = || own.chunk_by(|one, other| one == other).map(|same| same[0]);
+            found.probed.push(different().count() as u32);
+            found.rows.extend(different().filter(|&row| self.passes(row, page.sieve)));
             found.ends.push(found.rows.len());
         }
     }
