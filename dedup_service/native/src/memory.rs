@@ -1,4 +1,4 @@
-//! What the standard library does not offer for tables that are read at random.
+//! What the standard library does not offer for tables that are read at random, and for bits that are counted.
 
 /// Ask for the cache line of an element, which is needed soon; does nothing beyond the end of the slice.
 #[inline(always)]
@@ -14,6 +14,24 @@ pub fn prefetch<T>(slice: &[T], place: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, place);
+}
+
+/// Return what `work` returns, compiled for processors with AVX2 and POPCNT if this is one: for loops that count bits.
+///
+/// What is to be compiled so has to be inlined: mark the closure and what it calls as `#[inline(always)]`.
+#[inline(always)]
+#[allow(unsafe_code, clippy::inline_always)]
+pub fn counting_bits<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
+        #[target_feature(enable = "avx2,popcnt")]
+        unsafe fn by_avx2<T>(work: impl FnOnce() -> T) -> T {
+            work()
+        }
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { by_avx2(work) };
+    }
+    work()
 }
 
 /// Return the finaliser of `SplitMix64` of a value: a bijection that mixes 64 bits.

@@ -19,7 +19,7 @@
 
 use crate::error::{Result, TableError};
 use crate::evidence::{Evidence, MAX_NUMBERS, MAX_SENTENCES, Sketch};
-use crate::memory::mix64;
+use crate::memory::{counting_bits, mix64};
 
 /// The largest distance, in bits, at which the block index finds candidates.
 pub const MAX_RADIUS: u32 = 7;
@@ -37,11 +37,21 @@ const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 /// In how many bits two sketches differ.
 #[inline]
 pub fn sketch_distance(one: &Sketch, other: &Sketch) -> u32 {
-    let differing = |(one, other)| (word(one) ^ word(other)).count_ones();
-    one.chunks_exact(8).zip(other.chunks_exact(8)).map(differing).sum()
+    counting_bits(
+        #[inline(always)]
+        || {
+            let mut differing = 0;
+            for (one, other) in one.chunks_exact(8).zip(other.chunks_exact(8)) {
+                differing += (word(one) ^ word(other)).count_ones();
+            }
+            differing
+        },
+    )
 }
 
 /// A word of 8 bytes.
+#[inline(always)]
+#[allow(clippy::inline_always)] // as `counting_bits` says
 fn word(bytes: &[u8]) -> u64 {
     u64::from_le(bytemuck::pod_read_unaligned(bytes))
 }

@@ -2,10 +2,11 @@
 //!
 //! The comparison of a page with the window is the hottest loop of a decision, so it is laid out for vectors: the bytes
 //! of the sieve are in planes, of which each has the same byte of all rows, and what is found is a word with a bit for
-//! each row. The compiler makes vectors of plain loops; on x86-64 it does so twice, for any processor and for one with
-//! AVX2, which one call chooses between.
+//! each row. The compiler makes vectors of plain loops, with AVX2 where the processor has it.
 
 use super::{Found, Matches, Search};
+use crate::memory::counting_bits;
+use crate::similarity::sketch_distance;
 use crate::tables::cells::MOST_DIFFERING;
 
 /// Rows of a tile: as many as a word has bits.
@@ -94,32 +95,14 @@ impl Tile {
         search: &Search,
         matches: &mut [Matches],
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
-            #[allow(unsafe_code)]
-            // SAFETY: the processor has what the function is compiled for.
-            return unsafe { self.compare_by_avx2(first, start, pages, search, matches) };
-        }
-        self.compare_all(first, start, pages, search, matches);
-    }
-
-    /// The same loop, compiled for processors that have AVX2.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,popcnt")]
-    #[allow(unsafe_code)]
-    unsafe fn compare_by_avx2(
-        &self,
-        first: usize,
-        start: usize,
-        pages: &[Asked],
-        search: &Search,
-        matches: &mut [Matches],
-    ) {
-        self.compare_all(first, start, pages, search, matches);
+        counting_bits(
+            #[inline(always)]
+            || self.compare_all(first, start, pages, search, matches),
+        );
     }
 
     #[inline(always)]
-    #[allow(clippy::inline_always)] // compiled into each of its callers, for their processors
+    #[allow(clippy::inline_always)] // as `counting_bits` says
     fn compare_all(&self, first: usize, start: usize, pages: &[Asked], search: &Search, matches: &mut [Matches]) {
         let not_left = u64::MAX << start.saturating_sub(first).min(ROWS - 1);
         for (page, matches) in pages.iter().zip(matches) {
@@ -145,7 +128,9 @@ impl Tile {
                 let row = left.trailing_zeros() as usize;
                 left &= left - 1;
                 let by_sieve = alike >> row & 1 == 1
-                    && search.most_bits_apart.is_some_and(|most| bits_apart(page.sketch, &self.sketches[row]) <= most);
+                    && search
+                        .most_bits_apart
+                        .is_some_and(|most| sketch_distance(page.sketch, &self.sketches[row]) <= most);
                 let by_distance = near >> row & 1 == 1;
                 if by_sieve || by_distance {
                     matches.found.push(Found { place: first + row, by_sieve, by_distance });
@@ -222,14 +207,6 @@ fn lane_of(row: usize) -> usize {
     row % 8 * 8 + row / 8
 }
 
-/// Return in how many bits two sketches differ.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn bits_apart(one: &Sketch, other: &Sketch) -> u32 {
-    let [one, other]: [[u64; 32]; 2] = [one, other].map(|sketch| bytemuck::pod_read_unaligned(sketch));
-    one.iter().zip(other).map(|(one, other)| (one ^ other).count_ones()).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -287,7 +264,7 @@ mod tests {
                     let differing = |byte: usize| (page.sketch[byte] ^ row.sketch[byte]).count_ones();
                     let sieve = (0..SIEVE).map(differing).sum::<u32>();
                     let passes = page.marks.shingles && row.marks.shingles && sieve <= MOST_DIFFERING;
-                    let by_sieve = passes && most.is_some_and(|most| bits_apart(page.sketch, row.sketch) <= most);
+                    let by_sieve = passes && most.is_some_and(|most| sketch_distance(page.sketch, row.sketch) <= most);
                     let near = |both: bool, xor: u64, radius: Option<u32>| {
                         both && radius.is_some_and(|radius| xor.count_ones() <= radius)
                     };
