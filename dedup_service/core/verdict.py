@@ -13,6 +13,7 @@ CLAIM_REFUSED = "claim_refused"
 """The name under which pages are counted whose claim was refused."""
 
 _BY_CLAIM = "canonical link, "
+_FAULT = "a fault of twinsieve: "
 _REFUSED_CLAIM = "its canonical link names a page with another text"
 
 
@@ -135,6 +136,11 @@ class Verdict:
         return guard_in(self.reason) if self.kind is VerdictKind.UNDECIDED else None
 
     @property
+    def is_fault(self) -> bool:
+        """Whether the page is undecided because the native core failed on it."""
+        return self.kind is VerdictKind.UNDECIDED and fault_in(self.reason)
+
+    @property
     def by_claim(self) -> bool:
         """Whether the page is a visit of the URL that it names as canonical, not of its own."""
         return self.reason is not None and self.reason.startswith(_BY_CLAIM)
@@ -163,6 +169,11 @@ def guard_in(reason: str | None) -> Guard | None:
     if reason is None or not reason.startswith(_PREFIX):
         return None
     return _BY_NAME.get(reason.removeprefix(_PREFIX).partition(":")[0])
+
+
+def fault_in(reason: str | None) -> bool:
+    """Whether the reason of an undecided page says that the native core failed on it."""
+    return reason is not None and reason.startswith(_FAULT)
 
 
 def visit_by_claim_reason(text: str) -> str:

@@ -133,6 +133,11 @@ class ProblemEvent:
     count: int = 1
 
 
+def faults_in(verdicts: Iterable[Verdict]) -> list[ProblemEvent]:
+    """Return a problem, `fault`, for each page that is undecided because the native core failed on it."""
+    return [ProblemEvent("decide", "fault", f"{one.url}: {one.reason}") for one in verdicts if one.is_fault]
+
+
 class Observer:
     """Receives events. Override the methods of the events that you want; the others do nothing.
 

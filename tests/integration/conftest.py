@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def serve(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Callable[.
     """Start the service on the topics of the test; it is killed afterwards."""
     started: list[Serving] = []
 
-    def start(*arguments: object, **settings: object) -> Serving:
+    def start(*arguments: object, **settings: Any) -> Serving:
         where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--group", f"{topics.prefix}group")
         log = tmp_path / f"log-{len(started)}"
         started.append(Serving(log, *where, "--state", tmp_path / "state", *arguments, **settings))

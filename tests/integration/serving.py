@@ -21,10 +21,12 @@ ROOT = Path(__file__).parents[2]
 class Serving:
     """A `serve` process, its log lines and its HTTP port."""
 
-    def __init__(self, log: Path, *arguments: object, **settings: object) -> None:
-        """Start it. settings: fields of `ServiceSettings` that no option has."""
+    def __init__(
+        self, log: Path, *arguments: object, module: str = "tests.impatient_serve", **settings: object
+    ) -> None:
+        """Start it. module: has the command line. settings: fields of `ServiceSettings` that no option has."""
         self.log = log
-        command = [sys.executable, "-m", "tests.impatient_serve", "serve", *map(str, arguments)]
+        command = [sys.executable, "-m", module, "serve", *map(str, arguments)]
         with log.open("wb") as lines:
             self.process = subprocess.Popen(
                 [*command, "--http", "0", "--log-format", "json"],

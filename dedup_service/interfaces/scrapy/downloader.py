@@ -41,7 +41,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.page import PreparedPage
-from dedup_service.core.verdict import Action, claim_refused_in, guard_in
+from dedup_service.core.verdict import Action, claim_refused_in, fault_in, guard_in
 from dedup_service.interfaces.scrapy.meta import (
     LATE_FLAG,
     flag_of,
@@ -354,6 +354,8 @@ class NearDuplicateDownloaderMiddleware:
         guard = guard_in(verdict["reason"]) if verdict["verdict"] == "undecided" else None
         if guard is not None:
             self._stats.add(f"guard_count/{guard}")
+        if verdict["verdict"] == "undecided" and fault_in(verdict["reason"]):
+            self._stats.add("error_count/fault")  # the filter has logged and reported it
         if claim_refused_in(verdict["reason"]):
             self._stats.add("claim_refused_count")
         self._crawler.signals.send_catch_log(

@@ -39,7 +39,15 @@ from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
 from dedup_service.runtime.embedded.restore import Restored, Restorer
-from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
+from dedup_service.runtime.events import (
+    BatchEvent,
+    IndexEvent,
+    Observer,
+    Observers,
+    PageDecided,
+    RemovalEvent,
+    faults_in,
+)
 from dedup_service.runtime.freed_memory import (
     keep_little_freed_memory,
     leave_out_of_collections,
@@ -203,6 +211,9 @@ class State:
             times.append(time.perf_counter())
             self._fresh.clear()
         self._keep_up(len(batch))
+        for fault in faults_in(page.decision.verdict for page in batch):
+            _LOG.error("%s", fault.text)
+            self._observers.problem(fault)
         if self._observers and deliveries:
             self._notify(batch, len(deliveries), times, expiry.expired)
         return verdicts

@@ -11,6 +11,7 @@ from dedup_service.core.log_records import PageRecord, Policy, PolicyRecord, Sou
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.runtime.embedded.state import State
+from dedup_service.runtime.live_stats.live_stats import LiveStats
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID, kill, prepared
 
@@ -45,13 +46,17 @@ def test_a_replica_goes_on_after_a_fault() -> None:
     assert kinds(replica.apply_many(list(enumerate(records, 1)))) == ["unique", "undecided", "duplicate"]
 
 
-def test_a_state_goes_on_after_a_fault(tmp_path: Path) -> None:
-    """The verdict is durable, and so is what came after it."""
-    state = State(tmp_path, SPACE_ID, {})
+def test_a_state_goes_on_after_a_fault(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The verdict is durable, and so is what came after it; the log and observers tell of the fault."""
+    live_stats = LiveStats(mode="filter")
+    state = State(tmp_path, SPACE_ID, {}, observers=[live_stats])
     state._decider._native.panic_at(2)
     pages = [prepared(f"http://{host}.test/", story) for host, story in (("a", 1), ("b", 1), ("c", 1))]
     verdicts = state.decide([(page, None) for page in pages])
     assert [(verdict.kind, verdict.reason) for verdict in verdicts][1] == (VerdictKind.UNDECIDED, FAULT)
+    assert [verdict.is_fault for verdict in verdicts] == [False, True, False]
+    assert [(record.levelname, record.message) for record in caplog.records] == [("ERROR", f"http://b.test/: {FAULT}")]
+    assert live_stats.problems == {"fault": 1}
     kill(state)
     again = State(tmp_path, SPACE_ID, {})
     assert [again.journal.log.verdict_at(sequence) for sequence in (1, 2, 3)] == verdicts

@@ -162,8 +162,9 @@ class ServiceLog(Observer):
         _log(logging.INFO, "restored" if event.done else "restoring", fields)
 
     def problem(self, event: ProblemEvent) -> None:
-        """Log a problem that the service survived."""
-        _log(logging.WARNING, event.text, {"step": event.step, "kind": event.kind})
+        """Log a problem that the service survived; one of its own is an error."""
+        level = logging.ERROR if event.kind == "fault" else logging.WARNING
+        _log(level, event.text, {"step": event.step, "kind": event.kind})
 
     def close(self) -> None:
         """Log the batches since the last line."""

@@ -21,7 +21,7 @@ class Summary:
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
         self.guards: Counter[str] = Counter()
-        self.claim_refused = 0
+        self.claim_refused = self.faults = 0
         self.bad_records = 0
         self.given_before = self.by_another_rule = 0
         self.known = self.rule_since = -1
@@ -39,6 +39,7 @@ class Summary:
             if verdict.guard is not None:
                 self.guards[verdict.guard.value] += 1
             self.claim_refused += verdict.claim_refused
+            self.faults += verdict.is_fault
             self.given_before += verdict.sequence <= self.known
             self.by_another_rule += verdict.sequence < self.rule_since
 
@@ -47,6 +48,7 @@ class Summary:
         self.kinds.update(counts["verdicts"])
         self.guards.update({name: count for name, count in counts["guards"].items() if count})
         self.claim_refused += counts["claim_refused"]
+        self.faults += counts["faults"]
         self.bad_records += counts["bad_records"]
         self.given_before += counts["given_before"]
         self.by_another_rule += counts["by_another_rule"]
@@ -60,6 +62,7 @@ class Summary:
             "verdicts": verdicts,
             "guards": guards,
             "claim_refused": self.claim_refused,
+            "faults": self.faults,
             "bad_records": self.bad_records,
             "given_before": self.given_before,
             "by_another_rule": self.by_another_rule,
@@ -87,6 +90,8 @@ class Summary:
             table.add_row(f"  guard {guard}", f"{count:,}", f"{count / self.pages:.1%}")
         if self.claim_refused:
             table.add_row("claims refused", f"{self.claim_refused:,}", f"{self.claim_refused / self.pages:.1%}")
+        if self.faults:
+            table.add_row("faults of twinsieve", f"{self.faults:,}", f"{self.faults / self.pages:.1%}")
         table.add_row("bad records", f"{self.bad_records:,}", "")
         if self.given_before:
             table.add_row("given before", f"{self.given_before:,}", f"{self.given_before / self.pages:.1%}")

@@ -43,7 +43,15 @@ from dedup_service.core.log_records import (
     offset_of,
 )
 from dedup_service.core.record_columns import LogPart, RecordColumns
-from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
+from dedup_service.runtime.events import (
+    BatchEvent,
+    IndexEvent,
+    Observer,
+    PageDecided,
+    ProblemEvent,
+    RemovalEvent,
+    faults_in,
+)
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.client.errors import (
@@ -651,6 +659,8 @@ class DecideStep:
             if outcome.verdict is not None
         ]
         self._observer.decided(decided)
+        for fault in faults_in(page.verdict for page in decided):
+            self._observer.problem(fault)
         for kind, url in self._replica.take_removals():
             self._observer.removed(RemovalEvent(kind, url))
 
