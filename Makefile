@@ -21,6 +21,8 @@ CRATE          = --locked --manifest-path dedup_service/native/Cargo.toml
 HELM_READY     = $(BIN)/python -m deploy.helm.build
 # Makes the environment of pywb, which replays archives in a test; without it that test is skipped, but not in CI.
 PYWB_READY     = $(BIN)/python -m deploy.pywb.environment
+# Compiles numba's functions once, before four workers would each do it.
+COMPILED = $(BIN)/python -m dedup_service.runtime.workers.preloaded
 # Tests wait for brokers and processes, so that four workers keep two cores busy.
 PYTEST = $(BIN)/python -m pytest -q -n 4 --dist loadfile
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
@@ -61,7 +63,8 @@ test: $(READY)
 	@$(BROKER_READY)
 	@$(CHROMIUM_READY)
 	@$(CARGO_READY)
-	$(CARGO) test $(CRATE)
+	$(CARGO) test --lib $(CRATE)
+	$(COMPILED)
 	$(PYTEST) -m "not long"
 
 test-all: $(READY)
@@ -70,7 +73,8 @@ test-all: $(READY)
 	-@$(HELM_READY)
 	-@$(PYWB_READY)
 	@$(CARGO_READY)
-	$(CARGO) test $(CRATE)
+	$(CARGO) test --lib $(CRATE)
+	$(COMPILED)
 	$(PYTEST)
 
 # DATA: a folder with evaluation data. ARGS: --service, --update, --write FILE, --against FILE, --only SET.

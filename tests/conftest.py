@@ -1,5 +1,6 @@
 """Settings for the whole suite."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import settings
 from xdist.workermanage import WorkerController
 
+from dedup_service.runtime.freed_memory import leave_out_of_collections
 from tests.s3_server import running_s3
 
 # Compiled code loads on first use, so a deadline would measure the machine instead of the code.
@@ -31,6 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
         if "helm" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.long)
+
+
+def pytest_collection_finish() -> None:
+    """Collect the garbage of the tests alone, so that it is collected often: it holds the tables of deciders."""
+    leave_out_of_collections()
+    gc.collect()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

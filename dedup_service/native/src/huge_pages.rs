@@ -5,9 +5,11 @@
 //! is concerned, it needs no lock, a fork copies it as it is, and all of it goes with the table.
 //!
 //! Pieces are whole cache lines, taken where they fit best, and joined with their neighbours when they are given back.
+//! The first 2 MB of a pool are ordinary memory, doubled as it is needed: a decider of a few pages has several pools.
 
 #![allow(unsafe_code)]
 
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -18,9 +20,8 @@ pub const LINE: usize = 64;
 const PAGE: usize = 2 << 20;
 /// Pages of a segment at most, but for a piece that needs more.
 const MOST_PAGES: usize = 16;
-
-#[repr(C, align(2097152))]
-struct Page([u64; PAGE / 8]);
+/// Bytes of the first segment of a pool.
+const FIRST: usize = 32 << 10;
 
 /// Where a piece begins: its segment, and its first line there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,11 +47,11 @@ impl Place {
 /// Pieces of memory, each a number of cache lines.
 #[derive(Default)]
 pub struct HugePool {
-    segments: Vec<Vec<Page>>,
+    segments: Vec<Segment>,
     /// Free pieces by their place, and by their length.
     free: BTreeMap<Place, u32>,
     by_len: BTreeSet<(u32, Place)>,
-    pages: usize,
+    bytes: usize,
 }
 
 impl HugePool {
@@ -98,12 +99,16 @@ impl HugePool {
 
     /// Take memory from the system: a part of what there is, so that little of it waits.
     fn add_segment(&mut self, lines: u32) -> (u32, Place) {
-        let needed = (lines as usize * LINE).div_ceil(PAGE);
-        let pages = needed.max((self.pages / 32).clamp(1, MOST_PAGES));
+        let needed = lines as usize * LINE;
+        let bytes = if self.bytes + needed < PAGE {
+            needed.max(self.bytes).max(FIRST)
+        } else {
+            needed.div_ceil(PAGE).max((self.bytes / PAGE / 32).clamp(1, MOST_PAGES)) * PAGE
+        };
         let place = Place { segment: self.segments.len() as u32, line: 0 };
-        self.segments.push(zeros(pages));
-        self.pages += pages;
-        let lines = (pages * PAGE / LINE) as u32;
+        self.segments.push(Segment::new(bytes));
+        self.bytes += bytes;
+        let lines = (bytes / LINE) as u32;
         self.keep(place, lines);
         (lines, place)
     }
@@ -111,7 +116,7 @@ impl HugePool {
     /// The memory behind a place, up to the end of its segment, as 16-bit words.
     #[inline]
     pub fn words(&self, place: Place) -> &[u16] {
-        // SAFETY: a page is nothing but initialised integers, and any bits are valid words.
+        // SAFETY: a segment is nothing but initialised integers, and any bits are valid words.
         &unsafe { self.segments[place.segment as usize].align_to::<u16>() }.1[place.line as usize * (LINE / 2)..]
     }
 
@@ -142,14 +147,14 @@ impl HugePool {
     pub fn absorb(&mut self, other: Self) -> u32 {
         let shift = self.segments.len() as u32;
         self.segments.extend(other.segments);
-        self.pages += other.pages;
+        self.bytes += other.bytes;
         other.free.into_iter().for_each(|(place, lines)| self.keep(place.shifted(shift), lines));
         shift
     }
 
     /// Bytes that the pool took from the system.
     pub fn bytes(&self) -> usize {
-        self.pages * PAGE
+        self.bytes
     }
 }
 
@@ -167,11 +172,10 @@ impl SharedPool {
         let (place, start) = {
             let mut pool = self.locked();
             let place = pool.take(lines);
-            let segment = NonNull::new(pool.segments[place.segment as usize].as_mut_ptr().cast::<u8>());
+            let segment = pool.segments[place.segment as usize].start.cast::<u8>();
             // SAFETY: the place has `lines` cache lines within its segment, whose memory never moves.
-            (place, segment.map(|segment| unsafe { segment.add(place.line as usize * LINE) }.cast::<T>()))
+            (place, unsafe { segment.add(place.line as usize * LINE) }.cast::<T>())
         };
-        let start = start.unwrap_or(NonNull::dangling());
         for at in 0..len {
             // SAFETY: the place is at least `len` values long, and nobody else has it.
             unsafe { start.add(at).write(value) };
@@ -247,20 +251,60 @@ impl<T> Drop for Block<T> {
     }
 }
 
-/// Return pages of zeros, which the system is asked to make huge before they are first touched.
-fn zeros(count: usize) -> Vec<Page> {
-    let mut pages: Vec<Page> = Vec::with_capacity(count);
-    #[cfg(all(target_os = "linux", not(miri)))] // which knows no such advice
-    // SAFETY: advice for memory that is ours; it changes no content, and a system that refuses it has small pages.
-    unsafe {
-        libc::madvise(pages.as_mut_ptr().cast(), count * PAGE, libc::MADV_HUGEPAGE);
+/// Memory from the system: whole cache lines, or whole huge pages.
+struct Segment {
+    start: NonNull<u64>,
+    layout: Layout,
+}
+
+// SAFETY: a segment is the only owner of its integers, as a vector is.
+unsafe impl Send for Segment {}
+// SAFETY: as above; a shared segment gives shared integers alone.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Take so many bytes of zeros, at least one; the system is asked to make them huge before they are first touched.
+    fn new(bytes: usize) -> Self {
+        let Ok(layout) = Layout::from_size_align(bytes, if bytes < PAGE { LINE } else { PAGE }) else {
+            unreachable!("{bytes} bytes are no segment")
+        };
+        // SAFETY: the layout has at least one byte.
+        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        // SAFETY: the memory is ours. Advice changes no content, and a system that refuses it has small pages.
+        unsafe {
+            #[cfg(all(target_os = "linux", not(miri)))] // which knows no such advice
+            if bytes >= PAGE {
+                libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+            }
+            start.write_bytes(0, bytes);
+        }
+        Self { start: start.cast(), layout }
     }
-    // SAFETY: the vector has room for `count` pages, and zeros are valid integers.
-    unsafe {
-        pages.as_mut_ptr().write_bytes(0, count);
-        pages.set_len(count);
+}
+
+impl Deref for Segment {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        // SAFETY: so many integers were written from `start` on, and the memory is ours until this segment is dropped.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size() / 8) }
     }
-    pages
+}
+
+impl DerefMut for Segment {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as in `deref`; the segment is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size() / 8) }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the memory was taken with this layout, and is given back once.
+        unsafe { dealloc(self.start.as_ptr().cast(), self.layout) }
+    }
 }
 
 #[cfg(test)]

@@ -921,7 +921,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
+        #![proptest_config(ProptestConfig::with_cases(32))]
 
         /// Any history of insertions, removals, refused removals, restarts and batches is that of the definition.
         #[test]

@@ -46,7 +46,7 @@ const FULL: usize = 88;
 const SPARSE: usize = 72;
 /// Percent at which a part grows at once: near it, searches become long.
 const PART_FULL: usize = 96;
-/// Elements for which each part has room at first, so that parts lie in the order in which they are resized.
+/// Elements for which a part has room once it has one.
 const FIRST_ROOM: usize = 8;
 /// Memory goes back to the system when so many times as many elements were there, and `MANY` of them.
 const MOST_TIMES: usize = 4;
@@ -182,7 +182,7 @@ impl Part {
 
     fn insert(&mut self, pool: &SharedPool, mut place: usize, element: Element) {
         if self.used * 100 >= self.homes * PART_FULL {
-            self.resize(pool, self.used + 1);
+            self.resize(pool, (self.used + 1).max(FIRST_ROOM));
             place = self.seek(element);
         }
         let run = self.places[place..].iter().position(|&other| other == Element::EMPTY);
@@ -220,9 +220,7 @@ pub struct SlotTable {
 
 impl Default for SlotTable {
     fn default() -> Self {
-        let pool = SharedPool::default();
-        let parts = (0..PARTS).map(|_| Part::of_sorted(&pool, FIRST_ROOM, std::iter::empty())).collect();
-        Self::of_parts(pool, parts)
+        Self::of_parts(SharedPool::default(), (0..PARTS).map(|_| Part::default()).collect())
     }
 }
 
@@ -304,7 +302,7 @@ impl SlotTable {
     fn move_all(&mut self) {
         let pool = SharedPool::default();
         for part in &mut self.parts {
-            part.resize(&pool, part.used.max(FIRST_ROOM));
+            part.resize(&pool, part.used);
         }
         *self = Self::of_parts(pool, mem::take(&mut self.parts));
     }
@@ -550,7 +548,7 @@ mod tests {
     #[test]
     fn memory_follows_the_elements() {
         let identity = |number: u64| mix64(number) >> (64 - IDENTITY_BITS);
-        let (mut table, empty, count) = (SlotTable::default(), SlotTable::default().bytes(), 1_500_000);
+        let (mut table, empty, count) = (SlotTable::default(), SlotTable::default().bytes() + (2 << 20), 1_500_000);
         for number in 0..count {
             put(&mut table, (identity(number), 7));
             if number % 100_000 == 99_999 && number > 500_000 {
