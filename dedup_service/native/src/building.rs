@@ -322,7 +322,7 @@ mod tests {
             assert!(paths.iter().all(|(row, path)| cells.remove(*row, u64::from(*row), path)));
             assert_eq!(sizes(&cells), (0, 0, 0));
         }
-        assert!(built(&Store::create(&Folder::new("none").0, &label()).unwrap(), 2).unwrap().cells.len() == 0);
+        assert_eq!(built(&Store::create(&Folder::new("none").0, &label()).unwrap(), 2).unwrap().cells.len(), 0);
     }
 
     /// A row that is altered, has no path, or is zeros is named, and one that the base has lost meanwhile is passed over.

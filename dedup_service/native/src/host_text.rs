@@ -444,7 +444,7 @@ mod tests {
             host_text.learn(HOST, b"", b"abc", &values(0..3));
             host_text.learn(HOST, b"ab", b"abcd", &[]);
         }
-        assert!(host_text.len() == 0);
+        assert_eq!(host_text.len(), 0);
     }
 
     /// Under one title with many texts, a title that its site gives to all pages, the texts count as titles.

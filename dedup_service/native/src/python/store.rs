@@ -198,7 +198,7 @@ impl PageStore {
                 let row = unless_erased(store, number, store.row(number, &mut buffers.1))?;
                 if let (Some((row, path)), Some(evidence)) = (row, unless_erased(store, number, evidence)?) {
                     let (evidence, keys) = (evidence.to_vec(), path.to_vec());
-                    let number = Some(number).filter(|_| row.flags & SETTLED != 0);
+                    let number = (row.flags & SETTLED != 0).then_some(number);
                     found.push(decider::Entry { row, evidence, keys, number });
                 }
             }

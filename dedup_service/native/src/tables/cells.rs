@@ -1053,7 +1053,7 @@ mod tests {
         for (row, path) in (0..).zip(&paths) {
             assert!(index.remove(row, row.into(), path));
         }
-        assert!(index.cells.len() + index.turned.len() + index.overflowed == 0);
+        assert_eq!(index.cells.len() + index.turned.len() + index.overflowed, 0);
     }
 
     /// A cell that turned 2^22 - 1 rows away counts as overflowed for good, also after a restart.
