@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from dedup_service._native import Entry
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
 from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
@@ -67,5 +68,9 @@ def lose_pages(folder: Path) -> None:
 def state_of(decider: Decider) -> DeciderState:
     """What later verdicts depend on: not the addresses of removed entries, whose places the cells still need."""
     state = decider.state()
-    removed = tuple(replace(gone, entry=replace(gone.entry, url_hash=0)) for gone in state.removed)
-    return replace(state, removed=removed)
+    return replace(state, removed=tuple(replace(gone, entry=_without_url(gone.entry)) for gone in state.removed))
+
+
+def _without_url(one: Entry) -> Entry:
+    values = (one.indexed, one.evidence, one.text_hash, one.host, one.ordinal, one.keys, one.settled)
+    return Entry(one.sequence, one.words, one.body, one.body_hash, 0, *values)

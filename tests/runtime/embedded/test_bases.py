@@ -420,7 +420,7 @@ def test_a_base_that_lost_pages_alone_is_the_same_base(compact: bool, inner: boo
     kill(state)
     take_down(base, 3, 5, 6, 58, compact=compact)
     with state_view(tmp_path / "state") as view:  # of what a command reads, before the state follows
-        settled = {int(row) for piece in view.live_rows() for row in piece.rows["sequence"]}
+        settled = {entry.sequence for entries in view.live_rows() for entry in entries}
     assert settled >= {2, 8}
     assert not settled & {4, 6, 7}
     for _ in range(2):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.errors import StateError
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.groups.canonical import canonical_policy
 from dedup_service.core.groups.grouping import PageGroup, grouped
 from dedup_service.core.groups.member import GroupMember, Removal
@@ -187,5 +187,5 @@ def test_an_empty_state_and_a_folder_without_one(tmp_path: Path) -> None:
     with NearDuplicateFilter.open(tmp_path / "state"):
         pass
     assert groups(tmp_path / "state") == []
-    with pytest.raises(StateError):
+    with pytest.raises(ConfigurationError):
         groups(tmp_path / "nowhere")

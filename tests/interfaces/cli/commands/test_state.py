@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from tests.interfaces.cli.running import Cli, page, write_lines
 
@@ -56,7 +57,7 @@ def test_compact_refuses_a_folder_that_is_in_use(cli: Cli, tmp_path: Path) -> No
         ran = cli("state", "compact", tmp_path)
     assert ran.code == 1
     assert "is in use by process" in ran.err
-    assert cli("state", "compact", tmp_path / "none").code == 1
+    assert cli("state", "compact", tmp_path / "none").code == ExitCode.USAGE
     service = tmp_path / "service"
     service.mkdir()
     (service / "instance").write_text("a\n")
