@@ -23,8 +23,8 @@ HELM_READY     = $(BIN)/python -m deploy.helm.build
 PYWB_READY     = $(BIN)/python -m deploy.pywb.environment
 # Compiles numba's functions once, before four workers would each do it.
 COMPILED = $(BIN)/python -m dedup_service.runtime.workers.preloaded
-# Tests wait for brokers and processes, so that four workers keep two cores busy.
-PYTEST = $(BIN)/python -m pytest -q -n 4 --dist loadfile
+# Four workers, which wait for processes most of the time, keep two cores busy; they share a broker.
+PYTEST = $(BIN)/python -m deploy.kafka -- $(BIN)/python -m pytest -q -n 4 --dist loadfile
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 

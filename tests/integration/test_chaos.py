@@ -1,4 +1,4 @@
-"""Short rounds of chaos, and long ones in `make test-all`; `python -m tests.chaos` runs fifty.
+"""Rounds of chaos, short and long ones, in `make test-all`; `python -m tests.chaos` runs fifty.
 
 It runs in a separate process, so that connections that the client library leaves open do not affect other
 tests.
@@ -14,17 +14,15 @@ import pytest
 from tests.hangs import HANG_S
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "rounds",
     [
         pytest.param(("--short",), id="short"),
-        pytest.param(("--short", "--shards", "2"), id="short, with shards", marks=pytest.mark.long),
-        pytest.param(("--rounds", "3", "--seed", "long"), id="three rounds", marks=pytest.mark.long),
+        pytest.param(("--short", "--shards", "2"), id="short, with shards"),
+        pytest.param(("--rounds", "3", "--seed", "long"), id="three rounds"),
         pytest.param(
-            ("--rounds", "3", "--seed", "long", "--shards", "4", "--pages", "1200"),
-            id="three rounds with shards",
-            marks=pytest.mark.long,
+            ("--rounds", "3", "--seed", "long", "--shards", "4", "--pages", "1200"), id="three rounds with shards"
         ),
     ],
 )

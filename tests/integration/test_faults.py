@@ -58,6 +58,7 @@ def test_filter(tmp_path: Path) -> None:
     assert (again.returncode, json_lines(again.stdout)) == (0, verdicts)
 
 
+@pytest.mark.long
 def test_crawl(tmp_path: Path) -> None:
     """Scrapy goes on: the page is in the feed, its links are followed, and the next crawl knows all other pages."""
     outputs = ("-o", "pages.jsonl", "--verdicts", "v.jsonl", "--state", "s", "--json")

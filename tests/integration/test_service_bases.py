@@ -171,6 +171,7 @@ def test_a_take_down_in_the_base_reaches_a_service_that_runs(broker: Broker, top
     ]
 
 
+@pytest.mark.long
 def test_a_process_without_the_base_says_so_and_decides_nothing(broker: Broker, topics: Topics, tmp_path: Path) -> None:
     """One without it and one with another; it goes on when the base is there. No later process is given others."""
     pages = pages_of(60)

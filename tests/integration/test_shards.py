@@ -125,6 +125,7 @@ def test_a_resolver_with_an_empty_folder_joins_when_it_has_decided_the_log(
     wait_until(lambda: new.get("/readyz")[0] == 200, lambda: new.get("/readyz"))
 
 
+@pytest.mark.long
 def test_replicas_that_answer_differently_stop_the_resolver(broker: Broker, sharded: Topics, start: Start) -> None:
     """With --verify it ends with an error that names the shard and the message."""
     sent = list(stream(9, 100))

@@ -71,6 +71,7 @@ def test_one_line_keeps_every_copy_out_of_the_feed(tmp_path: Path) -> None:
     assert originals <= {story.removeprefix("half of ") for story in families(paths)}
 
 
+@pytest.mark.long
 def test_without_the_line_the_feed_holds_copies(tmp_path: Path) -> None:
     """The same project without the line shows that the line makes the difference."""
     stories = families(crawled(tmp_path, with_addon=False))

@@ -141,6 +141,7 @@ def test_verdicts_and_dead_letters_are_those_of_the_ordinary_mode_and_contents_a
     assert few < TINY + 1 * LARGE + 4096  # what was aborted has to be read to be known as such
 
 
+@pytest.mark.long
 def test_a_restart_in_the_other_mode_writes_what_it_says_from_there_on(
     broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:

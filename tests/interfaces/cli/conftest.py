@@ -12,8 +12,9 @@ from tests.interfaces.cli.running import Cli, Ran
 def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Return a function that runs `twinsieve` with its arguments, and returns the exit code and output.
 
-    As on one core: a run then starts one worker, unless it asks for more.
+    As on one core: a run then starts one worker, unless it asks for more. The environment names no broker.
     """
+    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0})
 
     def call(*arguments: object) -> Ran:

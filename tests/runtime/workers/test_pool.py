@@ -197,6 +197,7 @@ def test_a_worker_that_is_always_busy_is_replaced(ahead: bool) -> None:
     pool.close()
 
 
+@pytest.mark.long
 def test_workers_killed_while_they_write() -> None:
     """A pipe with half an answer is discarded with its worker, and the item is retried."""
     before = children()

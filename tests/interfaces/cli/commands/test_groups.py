@@ -13,12 +13,6 @@ from tests.interfaces.cli.running import Cli, article, page
 pq = pytest.importorskip("pyarrow.parquet")
 
 
-@pytest.fixture(autouse=True)
-def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the broker from the environment."""
-    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
-
-
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state folder, which no test changes: a page, two longer copies, and an unrelated page."""

@@ -9,12 +9,6 @@ from dedup_service.core.rules.profiles import rule_for
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 
-@pytest.fixture(autouse=True)
-def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the broker from the environment."""
-    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
-
-
 @pytest.fixture
 def state(cli: Cli, tmp_path: Path) -> Path:
     """A state folder of another space than the default, with three pages."""

@@ -9,12 +9,6 @@ from dedup_service.core.log_records import LogRecord
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 
-@pytest.fixture(autouse=True)
-def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the broker from the environment."""
-    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
-
-
 @pytest.fixture
 def state(cli: Cli, tmp_path: Path) -> Path:
     """A state folder with three pages."""

@@ -181,9 +181,8 @@ def test_variables_for_all_processes_are_not_refused(monkeypatch: pytest.MonkeyP
         (["--bootstrap", "a:1", "--state", "s", "--properties", "nowhere.properties"], "nowhere.properties"),
     ],
 )
-def test_wrong_usage(arguments: list[str], shown: str, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_usage(arguments: list[str], shown: str, cli: Cli) -> None:
     """It is refused before anything is read or created."""
-    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
     ran = cli("serve", *arguments)
     assert ran.code == 2
     assert shown in ran.err

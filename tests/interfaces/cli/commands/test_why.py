@@ -16,9 +16,7 @@ CHINESE = (
 
 
 @pytest.fixture(autouse=True)
-def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the broker from the environment, and make the terminal wide."""
-    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
