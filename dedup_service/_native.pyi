@@ -1,4 +1,4 @@
-"""The native core: the tables in which kept pages are found, and the store that has them (the crate in `native`).
+"""The native core: the words of a page, the tables in which kept pages are found, and the store that has them.
 
 Numbers come in arrays of numpy, or anything else with a buffer of the type that is named; what is returned as bytes
 has native byte order. A value outside its range raises ConfigurationError, one that the table contradicts StateError, a
@@ -200,6 +200,63 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 def read_commit(folder: Path) -> tuple[Manifest, bytes] | None:
     """Return the same, with what the caller had beside the rows."""
+
+CHARACTER_TABLES: str
+"""Releases of Unicode and of OpenCC that folding and words are of, in every build alike."""
+
+def fold(text: str) -> str:
+    """Return a text folded: without differences of width, case, Chinese script and white space (`native/src/text`).
+
+    Here and below, lone surrogates of a text become U+FFFD.
+    """
+
+def exact_form(folded: str) -> str:
+    """Return what a text that is folded without loss must have in common with another to be the same text."""
+
+def between_repost_marks(folded: str) -> tuple[int, int]:
+    """Return where a folded text begins and ends without repost markers; all of a text of nothing but markers."""
+
+def distinct_ngrams(letters: str, n: int) -> bytes:
+    """Return the hashes of the distinct n-grams of letters, in order: uint64[d]."""
+
+def is_chinese(folded: str, language: str | None = None) -> bool:
+    """Return whether `Segmenter` cuts a text as Chinese. language: the BCP 47 tag that its page states, if any."""
+
+def cut_at_boundaries(folded: str) -> list[str]:
+    """Return the words and the pieces between them by Unicode word boundaries.
+
+    Pieces of scripts without spaces are overlapping pairs of characters.
+    """
+
+class PageText:
+    """The title and body of a page, folded; the body without a headline that repeats the title and repost markers.
+
+    letters: of the body, with digits and written marks. exact: title and body folded without loss. exact_hashes: of the
+    exact forms, of the body, and of title and body: unsigned 64-bit, None without a body.
+    """
+
+    title: str
+    body: str
+    letters: str
+    exact: tuple[str, str]
+    exact_hashes: tuple[int | None, int | None]
+
+    def __init__(self, title: str, body: str) -> None: ...
+
+class Segmenter:
+    """Cuts folded texts into words and the pieces between them, by script; any number of threads may.
+
+    jieba: folder of the installed package. cache: folder in which its dictionary is kept, a file of some 6 MB for each
+    list of user words, which processes share; None, or one that cannot be written, to read jieba at each start.
+    user_words: folded. ConfigurationError if the package is not that of jieba 0.42.
+    """
+
+    def __init__(self, jieba: Path, cache: Path | None = None, user_words: Sequence[str] = ()) -> None: ...
+    def cut(self, folded: str, language: str | None = None) -> list[str]:
+        """Return the pieces of a text. language: the BCP 47 tag that its page states, if any."""
+
+    def cut_chinese(self, folded: str) -> list[str]:
+        """Return the pieces of a text, whatever its script, as jieba cuts it."""
 
 class HostText:
     """Learns from pages in their order which sentences are their hosts' own text."""

@@ -1,8 +1,9 @@
-//! The native core of twinsieve: which kept pages may be near-duplicates of a page, and what is kept of them.
+//! The native core of twinsieve: the words of a page, which kept pages may be near-duplicates of it, and what is kept.
 //!
 //! No module but `python` knows Python: it takes and returns plain values, and has the lock released while it works.
 
 pub mod building;
+pub mod characters;
 pub mod decider;
 pub mod error;
 pub mod evidence;
@@ -13,9 +14,11 @@ mod huge_pages;
 pub mod memory;
 pub mod overrides;
 pub mod rule;
+pub mod segmentation;
 pub mod similarity;
 pub mod store;
 pub mod tables;
+pub mod text;
 pub mod window;
 
 #[cfg(feature = "python")]

@@ -14,6 +14,7 @@ mod host_text;
 mod rule;
 mod shards;
 mod store;
+mod text;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -148,9 +149,12 @@ fn panic_on_purpose(py: Python<'_>, message: String) -> PyResult<()> {
     work(py, move || -> Result<(), TableError> { std::panic::panic_any(message) })
 }
 
-/// The tables and the store of twinsieve.
+/// The words, the tables and the store of twinsieve.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    const CHARACTER_TABLES: &str = crate::characters::VERSION;
+
     #[pymodule_export]
     use super::building::TablesBuild;
     #[pymodule_export]
@@ -165,6 +169,10 @@ mod _native {
     use super::shards::{ShardEntries, found_in_answer, packed_entries, pages_of_shard, unpacked_entries};
     #[pymodule_export]
     use super::store::{Manifest, PageStore, PendingCommit, StoreLabel, read_commit, read_manifest};
+    #[pymodule_export]
+    use super::text::{
+        PageText, Segmenter, between_repost_marks, cut_at_boundaries, distinct_ngrams, exact_form, fold, is_chinese,
+    };
     #[pymodule_export]
     use super::{HammingIndex, NearRows, block_bounds, panic_on_purpose};
 }
