@@ -1,21 +1,28 @@
-//! The native core of twinsieve: which kept pages may be near-duplicates of a page, and what is kept of them.
+//! The native core of twinsieve: what is made of the text of a page, which kept pages may be near-duplicates of it, and
+//! what is kept of them.
 //!
 //! No module but `python` knows Python: it takes and returns plain values, and has the lock released while it works.
 
 pub mod building;
+mod characters;
 pub mod decider;
 pub mod error;
 pub mod evidence;
 pub mod expiry;
+pub mod features;
 pub mod guards;
+mod hash;
 pub mod host_text;
 mod huge_pages;
 pub mod memory;
 pub mod overrides;
+pub mod prepare;
 pub mod rule;
+pub mod segmentation;
 pub mod similarity;
 pub mod store;
 pub mod tables;
+pub mod text;
 pub mod window;
 
 #[cfg(feature = "python")]
