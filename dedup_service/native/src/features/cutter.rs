@@ -7,12 +7,8 @@ use std::ops::Range;
 
 use crate::error::{Result, TableError};
 use crate::segmentation::jieba::JiebaCutter;
-use crate::segmentation::jieba_model::JiebaModel;
 use crate::segmentation::scripts::{Language, is_chinese};
-use crate::segmentation::{Segment, word_boundaries};
-
-/// Characters of a text that are cut at once.
-const PART: usize = 1 << 18;
+use crate::segmentation::{Segment, Segmenter, cut_in_parts, word_boundaries};
 
 /// Scripts that ICU has dictionaries for: Thai and Lao, Burmese, Khmer, kana, Han.
 const ICU_SCRIPTS: [Range<u32>; 8] = [
@@ -31,20 +27,19 @@ pub type IcuWords = Box<dyn Fn(&str) -> Result<Vec<usize>> + Send + Sync>;
 
 /// Gives each text to the segmenter of its script. It does not change, so threads share it.
 pub struct Cutter {
-    chinese: JiebaModel,
+    segmenter: Segmenter,
     icu: Option<IcuWords>,
 }
 
 impl Cutter {
     /// Return a cutter. icu: cuts scripts without spaces; without it, they are cut into pairs of characters.
-    pub fn new(chinese: JiebaModel, icu: Option<IcuWords>) -> Self {
-        Self { chinese, icu }
+    pub fn new(segmenter: Segmenter, icu: Option<IcuWords>) -> Self {
+        Self { segmenter, icu }
     }
 
     /// Append the segments of `text[range]` as places in `text`; return whether it was cut as Chinese.
     ///
-    /// language: what the page states. A long text is cut in parts, which end after a line, or after a word if the line
-    /// is longer than a part.
+    /// language: what the page states.
     ///
     /// # Errors
     /// An internal error if ICU's words are not those of the text, or what it fails with.
@@ -56,32 +51,28 @@ impl Cutter {
         jieba: &mut JiebaCutter,
         segments: &mut Vec<Segment>,
     ) -> Result<bool> {
-        let is_chinese = is_chinese(&text[range.clone()], language);
-        let mut rest = range;
-        while !rest.is_empty() {
-            let part = rest.start..rest.start + end_of_part(&text[rest.clone()]);
-            let (points, first) = (&text[part.clone()], segments.len());
-            match &self.icu {
-                _ if is_chinese => jieba.cut(&self.chinese, points, segments),
-                Some(icu) if points.iter().any(|code| is_for_icu(*code)) => cut_by_icu(icu, points, segments)?,
-                _ => word_boundaries::cut(points, segments),
+        let (start, first, points) = (range.start, segments.len(), &text[range]);
+        let is_chinese = is_chinese(points, language);
+        match &self.icu {
+            _ if is_chinese => self.segmenter.cut_chinese(points, jieba, segments),
+            None => Segmenter::cut_at_boundaries(points, segments),
+            Some(icu) => {
+                let mut done = Ok(());
+                cut_in_parts(points, segments, |part, segments| {
+                    if !part.iter().any(|code| is_for_icu(*code)) {
+                        word_boundaries::cut(part, segments);
+                    } else if done.is_ok() {
+                        done = cut_by_icu(icu, part, segments);
+                    }
+                });
+                done?;
             }
-            for segment in &mut segments[first..] {
-                *segment = segment.start + part.start..segment.end + part.start;
-            }
-            rest.start = part.end;
+        }
+        for segment in &mut segments[first..] {
+            *segment = segment.start + start..segment.end + start;
         }
         Ok(is_chinese)
     }
-}
-
-/// Return where the first part of a text ends.
-fn end_of_part(text: &[u32]) -> usize {
-    if text.len() <= PART {
-        return text.len();
-    }
-    let last = |space: char| text[1..PART].iter().rposition(|&code| code == u32::from(space));
-    last('\n').or_else(|| last(' ')).map_or(PART, |place| place + 2)
 }
 
 fn is_for_icu(code: u32) -> bool {
@@ -100,28 +91,4 @@ fn cut_by_icu(icu: &IcuWords, points: &[u32], segments: &mut Vec<Segment>) -> Re
     }
     let message = format!("ICU's words of a text have {at} characters, and the text has {}", points.len());
     Err(TableError::Internal(message))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_end_after_a_line_or_else_a_word() {
-        let text = |places: &[(usize, char)]| {
-            let mut text = vec![u32::from('x'); PART + 10];
-            places.iter().for_each(|&(place, space)| text[place] = space.into());
-            text
-        };
-        let cases = [
-            (&[(5, '\n'), (100, ' ')][..], 6),
-            (&[(100, ' ')], 101),
-            (&[(0, '\n'), (PART, '\n')], PART),
-            (&[(PART - 1, ' ')], PART),
-        ];
-        for (places, end) in cases {
-            assert_eq!(end_of_part(&text(places)), end, "{places:?}");
-        }
-        assert_eq!(end_of_part(&[]), 0);
-    }
 }

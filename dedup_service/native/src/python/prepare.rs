@@ -1,19 +1,19 @@
 //! The preparation of pages as Python sees it: pages go in, what is made of their texts comes out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyString};
 
 use super::work;
-use crate::error::{Result, TableError};
+use crate::error::TableError;
 use crate::features::cutter::{Cutter, IcuWords};
 use crate::features::lexicon::{Lexicon, MarkerBy, WordLists, WordNeeds};
 use crate::features::word_hash::WordHash;
 use crate::features::words::Weights;
 use crate::prepare;
-use crate::segmentation::jieba_model::{JiebaFiles, JiebaModel};
+use crate::segmentation::Segmenter;
 use crate::segmentation::scripts::Language;
 
 /// The text of a string of Python: its own, or another one without its lone surrogates.
@@ -130,7 +130,7 @@ pub(super) struct Preparer {
 #[pymethods]
 impl Preparer {
     #[new]
-    #[pyo3(signature = (space, *, jieba, idf, stop_words, markers, user_words = Vec::new(), icu = None))]
+    #[pyo3(signature = (space, *, jieba, idf, stop_words, markers, user_words = Vec::new(), cache = None, icu = None))]
     #[allow(clippy::too_many_arguments)] // the tables of a space
     fn new(
         py: Python<'_>,
@@ -140,20 +140,22 @@ impl Preparer {
         stop_words: Vec<String>,
         markers: Vec<String>,
         user_words: Vec<String>,
+        cache: Option<PathBuf>,
         icu: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let Space { scheme, bits, shingle, least_letters } = space.call_method0("to_dict")?.extract()?;
-        if shingle != prepare::NGRAM || ![64, 128].contains(&bits) {
-            let expected = "a space has n-grams of 3 letters and fingerprints of 64 or 128 bits";
+        if shingle == 0 || ![64, 128].contains(&bits) {
+            let expected = "a space has n-grams of a letter or more, and fingerprints of 64 or 128 bits";
             return Err(TableError::Configuration(format!("{expected}, got {shingle} and {bits}")).into());
         }
         work(py, || {
-            let cutter = Cutter::new(dictionary(&jieba, &user_words)?, icu.map(icu_words));
+            let cutter = Cutter::new(Segmenter::open(&jieba, cache.as_deref(), &user_words)?, icu.map(icu_words));
             let lists = WordLists { idf: &idf, stop_words: &stop_words, markers: &markers };
             let lexicon = Lexicon::new(&lists, scheme.needs(), &cutter)?;
             let is_wide = bits == 128;
             let weights = scheme.weights(is_wide);
-            let preparer = prepare::Preparer { cutter, lexicon, weights, is_wide, min_letters: least_letters };
+            let (ngram, min_letters) = (shingle, least_letters);
+            let preparer = prepare::Preparer { cutter, lexicon, weights, is_wide, ngram, min_letters };
             Ok::<_, TableError>(Self { preparer })
         })
     }
@@ -238,23 +240,6 @@ pub(super) struct Word {
     in_title: bool,
     is_marked: bool,
     is_chinese: bool,
-}
-
-/// Read the dictionary and the model of jieba from the folder of its package.
-fn dictionary(folder: &Path, user_words: &[String]) -> Result<JiebaModel> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        let refused = |error| TableError::Configuration(format!("cannot read {}: {error}", path.display()));
-        std::fs::read_to_string(&path).map_err(refused)
-    };
-    let files = JiebaFiles {
-        dictionary: &read("dict.txt")?,
-        start: &read("finalseg/prob_start.py")?,
-        transitions: &read("finalseg/prob_trans.py")?,
-        emissions: &read("finalseg/prob_emit.py")?,
-    };
-    let user_words: Vec<&str> = user_words.iter().map(String::as_str).collect();
-    JiebaModel::read(&files, &user_words).map_err(|error| TableError::Configuration(error.to_string()))
 }
 
 /// Return ICU's words by a function of Python that cuts a text into strings.
