@@ -247,7 +247,7 @@ mod tests {
     fn preparer(needs: WordNeeds, is_wide: bool, icu: Option<IcuWords>) -> Preparer {
         let cutter = Cutter::new(segmenter(), icu);
         let [stop_words, markers] = [["the", "总之"].as_slice(), &["总之", "in conclusion"]]
-            .map(|words| words.iter().map(ToString::to_string).collect::<Vec<_>>());
+            .map(|words| words.iter().map(|word| String::from(*word)).collect::<Vec<_>>());
         let lists = WordLists { idf: "大桥 7.5\nbridge 3\n", stop_words: &stop_words, markers: &markers };
         let lexicon = Lexicon::new(&lists, needs, &cutter).unwrap();
         let hash = WordHash::Xxh3;
@@ -293,11 +293,12 @@ mod tests {
 
     #[test]
     fn a_page_with_too_little_text_says_so() {
+        let again = "ab ".repeat(40);
         let reasons = [
             ("", "no text"),
             ("(…)", "no text"),
             ("short", "too little text: 5 letters, at least 64 to judge"),
-            (&"ab ".repeat(40), "too little variety: 2 different shingles in 80 letters, at least 32 to judge"),
+            (again.as_str(), "too little variety: 2 different shingles in 80 letters, at least 32 to judge"),
         ];
         let preparer = preparer(NEEDS, false, None);
         for (text, reason) in reasons {

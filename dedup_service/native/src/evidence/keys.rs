@@ -89,11 +89,11 @@ mod tests {
         fn a_part_has_its_smallest_keys(size in 0..2000_usize, seed: u64, few in prop::option::of(1..20_u64)) {
             let shingles: Vec<u64> =
                 (0..size as u64).map(|number| mix64(seed.wrapping_add(number % few.unwrap_or(u64::MAX)))).collect();
-            let mut expected: [BTreeSet<u32>; PARTS] = Default::default();
+            let mut expected: [BTreeSet<u32>; PARTS] = std::array::from_fn(|_| BTreeSet::new());
             for value in shingles.iter().map(|shingle| mix64(shingle ^ SEED)) {
                 expected[(value >> 61) as usize].insert(((value >> 29) as u32).max(1));
             }
-            let padded = |part: &BTreeSet<u32>| {
+            let padded = |part: &BTreeSet<u32>| -> [u32; LEVELS] {
                 let mut keys = part.iter().copied().chain(std::iter::repeat(0));
                 std::array::from_fn(|_| keys.next().unwrap_or(0))
             };

@@ -54,10 +54,10 @@ const LONGEST_SHIFT: usize = 32;
 
 static KINDS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let characters = characters();
-    let letter = |code| match characters.is_letter(code) {
-        false => NOTHING,
-        true if code < UNSPACED_FROM => LETTER,
-        true => LETTER_UNSPACED,
+    let letter = |code| match code {
+        _ if !characters.is_letter(code) => NOTHING,
+        ..UNSPACED_FROM => LETTER,
+        _ => LETTER_UNSPACED,
     };
     let mut kinds: Vec<u8> = (0..PLANE).map(letter).collect();
     let mut set = |character: char, kind| kinds[character as usize] = kind;

@@ -107,7 +107,7 @@ mod tests {
             ("version 1.2.3 came out", vec![4]),
             ("สวัสดีครับ ขอบคุณมาก", vec![3, 3]),
             ("第一句话很短吗？第二句话也不长！\n第一句话很短吗", vec![2, 2]),
-            (&long, vec![63]),
+            (long.as_str(), vec![63]),
         ];
         for (text, expected) in cases {
             assert_eq!(lengths(text), expected, "{text}");

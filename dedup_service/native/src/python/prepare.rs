@@ -81,6 +81,7 @@ struct Space {
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+#[allow(clippy::struct_excessive_bools)] // as the scheme has them
 struct Scheme {
     tf: String,
     idf: bool,
