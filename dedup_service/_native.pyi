@@ -1,4 +1,4 @@
-"""The native core: the words of a page, the tables in which kept pages are found, and the store that has them.
+"""The native core: what is made of texts, the tables in which kept pages are found, and their store (crate `native`).
 
 Numbers come in arrays of numpy, or anything else with a buffer of the type that is named; what is returned as bytes
 has native byte order. A value outside its range raises ConfigurationError, one that the table contradicts StateError, a
@@ -6,17 +6,75 @@ fault of this module InternalError: the table is of no use then.
 The interpreter lock is released while a batch is worked on. No table is thread-safe; of a store, all threads may read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
+from dedup_service.core import page
 from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.space import Space
 
 Buffer: TypeAlias = npt.NDArray[Any]
 Numbers: TypeAlias = Sequence[int] | npt.NDArray[Any]
+
+class PreparedText:
+    """What is made of the texts of a page; the fields of `core.page.PreparedPage` and of its fingerprint.
+
+    words is None for a scheme that does not weigh words by (1 + ln n), IDF, title and markers alone.
+    """
+
+    words: int | None
+    body: int | None
+    body_hash: int | None
+    text_hash: int | None
+    evidence: bytes
+    keys: bytes
+    reason: str | None
+
+class Word:
+    """A distinct word of a page that is a feature.
+
+    count: occurrences in the body, 1 for a word of the title alone. is_marked: whether a marker marks it.
+    is_chinese: whether it was cut as Chinese where it first occurs.
+    """
+
+    word: str
+    count: int
+    idf: float
+    in_title: bool
+    is_marked: bool
+    is_chinese: bool
+
+class Preparer:
+    """Prepares the pages of a space; threads may share it. The interpreter lock is released meanwhile.
+
+    The tables are those whose digests `space` has. jieba: the folder of its package. idf: lines `word value`.
+    stop_words, markers, user_words: folded. cache: the folder in which the dictionary is kept for the next start. icu: cuts a text into words and the pieces between them, together all of
+    it, where that has a script without spaces that ICU has a dictionary for; without it such scripts come as pairs of
+    characters. It is called with the lock held, from any thread.
+    ConfigurationError names the table that cannot be read, or the line of it.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        jieba: Path,
+        idf: str,
+        stop_words: Sequence[str],
+        markers: Sequence[str],
+        user_words: Sequence[str] = (),
+        cache: Path | None = None,
+        icu: Callable[[str], list[str]] | None = None,
+    ) -> None: ...
+    def prepare(self, pages: Sequence[page.Page], threads: int = 1) -> list[PreparedText]:
+        """Return what is made of pages, in their order. threads: 1 works in the caller's."""
+
+    def words(self, page: page.Page) -> list[Word]:
+        """Return the distinct words of a page, in the order in which they first occur."""
 
 class NearRows:
     """Rows within the radius of n fingerprints, by distance and row.

@@ -9,6 +9,19 @@
 //! Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part of what
 //! they have in common.
 
+pub mod keys;
+pub mod metadata;
+pub mod numbers;
+pub mod sentences;
+pub mod sketch;
+
+use crate::characters::characters;
+use crate::memory::{GAMMA, mix64};
+use numbers::{NumberFinder, Sampled};
+use sketch::{Sketch, Sketcher};
+
+/// Letters of a shingle. Measured: docs/quality.md.
+pub const SHINGLE: usize = 5;
 /// Numbers of a page that its evidence has at most.
 pub const MAX_NUMBERS: usize = 64;
 /// Sentences of a page that its evidence has at most.
@@ -17,13 +30,15 @@ pub const MAX_SENTENCES: usize = 128;
 pub const MAX_TERMS: usize = 32;
 
 const HEADER_BYTES: usize = 33;
-
-/// A sketch of shingles, from which the Jaccard similarity of two pages is estimated: 2,048 bits.
-pub type Sketch = [u8; 256];
+/// From Thai on, letters count as those of scripts without spaces.
+///
+/// So do Korean, whose words are short, and by their place in Unicode also letters of scripts with spaces: Georgian,
+/// Ethiopic, polytonic Greek, and those of Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
+const UNSPACED_FROM: u32 = 0x0E00;
 
 /// A view of packed evidence.
 ///
-/// Invariant: it is as `pack_evidence` writes it, or that of an empty page.
+/// Invariant: it is as [`Content::pack`] writes it, or that of an empty page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence<'a> {
     /// Letters and digits of the body.
@@ -53,7 +68,7 @@ pub fn size_of(packed: &[u8]) -> u32 {
 }
 
 impl<'a> Evidence<'a> {
-    /// Read packed evidence. Bytes that `pack_evidence` does not write read as the evidence of an empty page.
+    /// Read packed evidence. Bytes that [`Content::pack`] does not write read as the evidence of an empty page.
     pub fn new(packed: &'a [u8]) -> Self {
         Self::read(packed).unwrap_or_default()
     }
@@ -126,6 +141,103 @@ impl<'a> Evidence<'a> {
     }
 }
 
+/// What packed evidence has, to be written; the samples as [`Evidence`] returns them.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// Letters, size, shingles, numbers and sentences, as the fields of [`Evidence`].
+    pub counts: [u32; 5],
+    /// Digest of all figures.
+    pub figures: u64,
+    /// The sketch of the shingles.
+    pub sketch: &'a Sketch,
+    /// At most [`MAX_SENTENCES`], ascending and distinct.
+    pub sentences: &'a [u32],
+    /// At most [`MAX_TERMS`], ascending and distinct.
+    pub terms: &'a [u16],
+    /// At most [`MAX_NUMBERS`], ascending.
+    pub numbers: &'a [Sampled],
+    /// Packed metadata, below 64 KiB.
+    pub metadata: &'a [u8],
+}
+
+impl Content<'_> {
+    /// Append the evidence as bytes.
+    pub fn pack(&self, packed: &mut Vec<u8>) {
+        packed.extend(self.counts.iter().flat_map(|count| count.to_le_bytes()));
+        packed.extend(self.figures.to_le_bytes());
+        packed.extend([self.numbers.len(), self.sentences.len(), self.terms.len()].map(|count| count as u8));
+        packed.extend((self.metadata.len() as u16).to_le_bytes());
+        packed.extend(self.sketch);
+        packed.extend(self.sentences.iter().flat_map(|value| value.to_le_bytes()));
+        packed.extend(self.terms.iter().flat_map(|term| term.to_le_bytes()));
+        packed.extend(self.numbers.iter().flat_map(|number| number.value.to_le_bytes()));
+        packed.extend(self.numbers.iter().map(|number| number.unit));
+        packed.extend(self.metadata);
+    }
+}
+
+/// Makes evidence. It is kept for many pages, whose parts then need no new memory.
+#[derive(Debug, Default)]
+pub struct EvidenceMaker {
+    numbers: NumberFinder,
+    sketcher: Sketcher,
+    sentences: Vec<u32>,
+    terms: Vec<u16>,
+}
+
+impl EvidenceMaker {
+    /// Return the packed evidence of a page.
+    ///
+    /// title, body: folded. letters: of the body. shingles: hashes of its distinct n-grams of [`SHINGLE`] letters.
+    /// metadata: packed.
+    pub fn pack(&mut self, title: &[u32], body: &[u32], letters: &[u32], shingles: &[u64], metadata: &[u8]) -> Vec<u8> {
+        let numbers = self.numbers.find(body, MAX_NUMBERS);
+        sentences::find_sentences(body, &mut self.sentences);
+        find_terms(title, &mut self.terms);
+        let alphabetic = letters.iter().filter(|&&letter| letter < UNSPACED_FROM).count();
+        let size = letters.len() - alphabetic + alphabetic * 8 / 15;
+        let counts =
+            [letters.len(), size, shingles.len(), numbers.count, self.sentences.len()].map(|count| count as u32);
+        self.sentences.truncate(MAX_SENTENCES);
+        let sketch = self.sketcher.sketch(shingles);
+        let mut packed = Vec::with_capacity(512);
+        Content {
+            counts,
+            figures: numbers.digest,
+            sketch: &sketch,
+            sentences: &self.sentences,
+            terms: &self.terms,
+            numbers: numbers.sample,
+            metadata,
+        }
+        .pack(&mut packed);
+        packed
+    }
+}
+
+/// Replace `terms` by hashes of the terms of a folded title, the smallest ones, ascending and distinct.
+///
+/// Terms are words, or pairs of letters from `UNSPACED_FROM` on; one such letter between others is a term, too.
+fn find_terms(title: &[u32], terms: &mut Vec<u16>) {
+    let characters = characters();
+    let is_unspaced = |code: u32| code >= UNSPACED_FROM;
+    let next = |hash: u64, code: u32| mix64(hash.wrapping_add(u64::from(code)).wrapping_add(GAMMA));
+    let hash_of = |letters: &[u32]| (letters.iter().fold(0, |hash, &code| next(hash, code)) >> 48) as u16;
+    terms.clear();
+    for run in title.chunk_by(|&one, &other| {
+        characters.is_letter(one) && characters.is_letter(other) && is_unspaced(one) == is_unspaced(other)
+    }) {
+        match *run {
+            [code] if !characters.is_letter(code) => {}
+            [first, _, ..] if is_unspaced(first) => terms.extend(run.windows(2).map(hash_of)),
+            _ => terms.push(hash_of(run)),
+        }
+    }
+    terms.sort_unstable();
+    terms.dedup();
+    terms.truncate(MAX_TERMS);
+}
+
 /// Whether each value is at least so much above the one before it. Without branches, which would take twice as long.
 fn ascend<T: Into<i64>>(values: impl Iterator<Item = T>, least_step: i64) -> bool {
     let count = |(faults, last), value| (faults + u32::from(value - last < least_step), value);
@@ -151,19 +263,14 @@ pub(crate) mod tests {
     }
 
     impl Fields {
-        /// The evidence, as the module says.
+        /// The evidence, packed.
         pub(crate) fn packed(&self) -> Vec<u8> {
-            let mut bytes: Vec<u8> = self.counts.iter().flat_map(|count| count.to_le_bytes()).collect();
-            bytes.extend(self.figures.to_le_bytes());
-            bytes.extend([self.numbers.len(), self.sentences.len(), self.terms.len()].map(|count| count as u8));
-            bytes.extend((self.metadata.len() as u16).to_le_bytes());
-            bytes.extend(self.sketch);
-            bytes.extend(self.sentences.iter().flat_map(|value| value.to_le_bytes()));
-            bytes.extend(self.terms.iter().flat_map(|term| term.to_le_bytes()));
-            bytes.extend(self.numbers.iter().flat_map(|(value, _)| value.to_le_bytes()));
-            bytes.extend(self.numbers.iter().map(|(_, unit)| unit));
-            bytes.extend(&self.metadata);
-            bytes
+            let numbers: Vec<Sampled> = self.numbers.iter().map(|&(value, unit)| Sampled { value, unit }).collect();
+            let mut packed = Vec::new();
+            let Self { counts, figures, sketch, sentences, terms, metadata, .. } = self;
+            Content { counts: *counts, figures: *figures, sketch, sentences, terms, numbers: &numbers, metadata }
+                .pack(&mut packed);
+            packed
         }
     }
 
@@ -224,6 +331,45 @@ pub(crate) mod tests {
         #[test]
         fn any_bytes_can_be_read(bytes in vec(any::<u8>(), 0..1500)) {
             Evidence::new(&bytes).sieve();
+        }
+    }
+
+    fn points(text: &str) -> Vec<u32> {
+        text.chars().map(u32::from).collect()
+    }
+
+    #[test]
+    fn a_title_is_words_or_pairs_of_letters() {
+        let terms_of = |title: &str| {
+            let mut terms = Vec::new();
+            find_terms(&points(title), &mut terms);
+            terms
+        };
+        assert_eq!(terms_of("word 大桥今天, x: 一"), terms_of("一 大桥 桥今 今天 x-word"));
+        assert_eq!(terms_of("大桥今天").len(), 3);
+        assert_eq!(terms_of("a大b").len(), 3);
+        assert!(terms_of("(…)").is_empty());
+        let long: String = (0..100).map(|number| format!("{number} ")).collect();
+        assert_eq!(terms_of(&long).len(), MAX_TERMS);
+    }
+
+    proptest! {
+        #[test]
+        fn made_evidence_can_be_read(
+            title in "\\PC{0,80}",
+            body in "([a-z]{1,9}[ .]|[一-十]{1,9}。|\\PC){0,300}",
+            members in vec(any::<u64>(), 0..70),
+        ) {
+            let (title, body, metadata) = (points(&title), points(&body), metadata::pack(members));
+            let letters: Vec<u32> = body.iter().copied().filter(|&code| characters().is_letter(code)).collect();
+            let shingles: Vec<u64> = letters.iter().map(|&letter| mix64(u64::from(letter))).collect();
+            let packed = EvidenceMaker::default().pack(&title, &body, &letters, &shingles, &metadata);
+            let evidence = Evidence::new(&packed);
+            prop_assert_eq!(evidence.letters as usize, letters.len());
+            prop_assert_eq!(evidence.sketch(), Some(&Sketcher::default().sketch(&shingles)));
+            prop_assert_eq!(evidence.numbers().len(), MAX_NUMBERS.min(evidence.number_count as usize));
+            prop_assert_eq!(evidence.sentences().len(), MAX_SENTENCES.min(evidence.sentence_count as usize));
+            prop_assert_eq!(evidence.metadata, &metadata[..]);
         }
     }
 

@@ -21,7 +21,8 @@ use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Result, TableError};
-use crate::memory::{mix64, prefetch};
+use crate::evidence::sentences::LENGTH_BITS;
+use crate::memory::{GAMMA, mix64, prefetch};
 
 /// Different titles under which a sentence comes on one host before it is that host's text: 2 to 5.
 ///
@@ -40,13 +41,10 @@ const PROTECTED: usize = 6;
 pub const MAX_SETS: usize = 1 << 14;
 const MIN_SETS: usize = 1 << 4;
 
-/// What `SplitMix64` adds for each new value: 2⁶⁴ divided by the golden ratio, made odd.
-const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 const EMPTY: u64 = 0;
 const COMMON: u64 = u64::MAX;
 const TAG: u64 = 0xFFFF;
 const TAG_BITS: u32 = 16;
-const LENGTH_BITS: u32 = 6;
 
 /// Sentence values of a page.
 pub type Sentences = SmallVec<[u32; 64]>;

@@ -1,4 +1,5 @@
-//! The native core of twinsieve: the words of a page, which kept pages may be near-duplicates of it, and what is kept.
+//! The native core of twinsieve: what is made of the text of a page, which kept pages may be near-duplicates of it, and
+//! what is kept of them.
 //!
 //! No module but `python` knows Python: it takes and returns plain values, and has the lock released while it works.
 
@@ -8,11 +9,13 @@ pub mod decider;
 pub mod error;
 pub mod evidence;
 pub mod expiry;
+pub mod features;
 pub mod guards;
 pub mod host_text;
 mod huge_pages;
 pub mod memory;
 pub mod overrides;
+pub mod prepare;
 pub mod rule;
 pub mod segmentation;
 pub mod similarity;

@@ -1,4 +1,4 @@
-//! What the standard library does not offer for tables that are read at random, and for bits that are counted.
+//! What the standard library does not offer for tables that are read at random, and for loops over many values.
 
 /// Ask for the cache line of an element, which is needed soon; does nothing beyond the end of the slice.
 #[inline(always)]
@@ -16,12 +16,15 @@ pub fn prefetch<T>(slice: &[T], place: usize) {
     let _ = (slice, place);
 }
 
-/// Return what `work` returns, compiled for processors with AVX2 and POPCNT if this is one: for loops that count bits.
+/// What `SplitMix64` adds for each new value: 2⁶⁴ divided by the golden ratio, made odd.
+pub const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Return what `work` returns, compiled for processors with AVX2 and POPCNT if this is one: for loops over many values.
 ///
 /// What is to be compiled so has to be inlined: mark the closure and what it calls as `#[inline(always)]`.
 #[inline(always)]
 #[allow(unsafe_code, clippy::inline_always)]
-pub fn counting_bits<T>(work: impl FnOnce() -> T) -> T {
+pub fn vectorised<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
         #[target_feature(enable = "avx2,popcnt")]

@@ -11,6 +11,7 @@ mod building;
 mod decider;
 mod guards;
 mod host_text;
+mod prepare;
 mod rule;
 mod shards;
 mod store;
@@ -149,7 +150,7 @@ fn panic_on_purpose(py: Python<'_>, message: String) -> PyResult<()> {
     work(py, move || -> Result<(), TableError> { std::panic::panic_any(message) })
 }
 
-/// The words, the tables and the store of twinsieve.
+/// The preparation of pages, the tables and the store of twinsieve.
 #[pymodule]
 mod _native {
     #[pymodule_export]
@@ -163,6 +164,8 @@ mod _native {
     use super::guards::clusters_after;
     #[pymodule_export]
     use super::host_text::HostText;
+    #[pymodule_export]
+    use super::prepare::{PreparedText, Preparer, Word};
     #[pymodule_export]
     use super::rule::{ComparedPages, Rule, score_of, similarity};
     #[pymodule_export]

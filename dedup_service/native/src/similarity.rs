@@ -10,34 +10,27 @@
 //! shingles a letter. Of a page with many sentences only those with the smallest hashes are known, the same part for
 //! each page. The letters of all its common sentences are then estimated by their share of the letters that are known.
 //!
-//! Metadata: keywords, tags and references of a page are one set. A small one is stored as the hashes of its members
-//! and compared exactly, a larger one is reduced to a signature of 128 independent permutations.
-//!
 //! Source: Wang & Wang 2019 (metadata as one set, `MinHash`, combined similarity); Broder 1997 (`MinHash`); Dahlgaard,
 //! Knudsen, Thorup, "Fast similarity sketching", FOCS 2017, and Li and König, "b-bit minwise hashing", WWW 2010
 //! (sketch).
 
 use crate::error::{Result, TableError};
-use crate::evidence::{Evidence, MAX_NUMBERS, MAX_SENTENCES, Sketch};
-use crate::memory::{counting_bits, mix64};
+use crate::evidence::metadata::{Metadata, PERMUTATIONS};
+use crate::evidence::sentences::{LETTERS_A_QUARTER, LONGEST};
+use crate::evidence::sketch::{self, Sketch};
+use crate::evidence::{Evidence, MAX_NUMBERS, MAX_SENTENCES};
+use crate::memory::vectorised;
 
 /// The largest distance, in bits, at which the block index finds candidates.
 pub const MAX_RADIUS: u32 = 7;
 
-/// Bits of a sketch: two sets of similarity J have an equal bit with probability (1 + J)/2.
-const BINS: u32 = 2048;
-/// The bits of a sentence's value that say its length, in quarters of so many letters.
-const LENGTH: u32 = 63;
-const LETTERS_A_QUARTER: u32 = 4;
-/// Members of a metadata set up to which it is compared exactly, and rows of the signature of a larger one.
-const EXACT_LIMIT: usize = 64;
-const PERMUTATIONS: u64 = 128;
-const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Bits of a sketch.
+const BINS: u32 = sketch::BINS as u32;
 
 /// In how many bits two sketches differ.
 #[inline]
 pub fn sketch_distance(one: &Sketch, other: &Sketch) -> u32 {
-    counting_bits(
+    vectorised(
         #[inline(always)]
         || {
             let mut differing = 0;
@@ -51,7 +44,7 @@ pub fn sketch_distance(one: &Sketch, other: &Sketch) -> u32 {
 
 /// A word of 8 bytes.
 #[inline(always)]
-#[allow(clippy::inline_always)] // as `counting_bits` says
+#[allow(clippy::inline_always)] // as `vectorised` says
 fn word(bytes: &[u8]) -> u64 {
     u64::from_le(bytemuck::pod_read_unaligned(bytes))
 }
@@ -175,7 +168,7 @@ impl<'a> Similarity<'a> {
 /// Jaccard similarity of two packed sets of keywords, tags and references, exact if both are small; none if either is
 /// empty, or not as a page has it.
 pub fn statements_jaccard(one: &[u8], other: &[u8]) -> Option<Fraction> {
-    let (one, other) = (Statements::of(one)?, Statements::of(other)?);
+    let (one, other) = (Metadata::read(one)?, Metadata::read(other)?);
     if one.is_signature || other.is_signature {
         let equal = one.signature().into_iter().zip(other.signature()).filter(|(one, other)| one == other).count();
         return Some(Fraction { numerator: equal as u64, denominator: PERMUTATIONS });
@@ -319,7 +312,7 @@ fn unknown_scale(page: &Evidence) -> f64 {
 
 /// Letters of a sentence, as its value has them.
 fn letters_in(value: u32) -> u32 {
-    (value & LENGTH) * LETTERS_A_QUARTER
+    (value & LONGEST) * LETTERS_A_QUARTER
 }
 
 /// A share of something, 0 of nothing.
@@ -485,37 +478,6 @@ impl Combined {
     }
 }
 
-/// Packed metadata: the hashes of up to 64 members, ascending and distinct, or the signature of more.
-struct Statements<'a> {
-    is_signature: bool,
-    bytes: &'a [u8],
-}
-
-impl<'a> Statements<'a> {
-    /// Read packed metadata; none if the page states none, or if it is not packed so.
-    fn of(packed: &'a [u8]) -> Option<Self> {
-        let (kind, bytes) = packed.split_first()?;
-        let read = Self { is_signature: *kind == b'M', bytes };
-        let (count, values) = (bytes.len() / 8, read.values());
-        let is_set = *kind == b'S' && (1..=EXACT_LIMIT).contains(&count) && values.is_sorted_by(|one, next| one < next);
-        let is_signature = read.is_signature && count as u64 == PERMUTATIONS;
-        (bytes.len() % 8 == 0 && (is_set || is_signature)).then_some(read)
-    }
-
-    fn values(&self) -> impl Iterator<Item = u64> + use<'a> {
-        self.bytes.chunks_exact(8).map(word)
-    }
-
-    /// The smallest hash of the members in each permutation.
-    fn signature(&self) -> Vec<u64> {
-        if self.is_signature {
-            return self.values().collect();
-        }
-        let smallest = |step| self.values().map(|value| mix64(value.wrapping_add(step))).min();
-        (1..=PERMUTATIONS).filter_map(|row| smallest(GAMMA.wrapping_mul(row))).collect()
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // quantities are to be equal bit for bit
 mod tests {
@@ -525,6 +487,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::evidence::metadata::{EXACT_LIMIT, pack};
     use crate::evidence::tests::{Fields, fields};
 
     fn quantities(pages: &Similarity) -> Vec<f64> {
@@ -545,17 +508,6 @@ mod tests {
         let mut counts = BTreeMap::new();
         values.into_iter().for_each(|value| *counts.entry(value).or_default() += 1);
         counts
-    }
-
-    /// A set of metadata, packed.
-    fn packed(members: &BTreeSet<u64>) -> Vec<u8> {
-        let signature = (1..=PERMUTATIONS)
-            .map(|row| members.iter().map(|member| mix64(member.wrapping_add(GAMMA.wrapping_mul(row)))).min().unwrap());
-        match members.len() {
-            0 => Vec::new(),
-            1..=EXACT_LIMIT => std::iter::once(b'S').chain(members.iter().flat_map(|of| of.to_le_bytes())).collect(),
-            _ => std::iter::once(b'M').chain(signature.flat_map(u64::to_le_bytes)).collect(),
-        }
     }
 
     proptest! {
@@ -662,7 +614,8 @@ mod tests {
             one in btree_set(0..150_u64, 0..110),
             other in btree_set(0..150_u64, 0..110),
         ) {
-            let found = statements_jaccard(&packed(&one), &packed(&other)).map(Fraction::value);
+            let packed = [&one, &other].map(|members| pack(members.iter().copied().collect()));
+            let found = statements_jaccard(&packed[0], &packed[1]).map(Fraction::value);
             let (both, either) = (one.intersection(&other).count() as f64, one.union(&other).count() as f64);
             if one.is_empty() || other.is_empty() {
                 prop_assert_eq!(found, None);

@@ -57,7 +57,11 @@ impl Segmenter {
 }
 
 /// Append the segments of a long text part by part: a part ends after a line, or after a word if a line is longer.
-fn cut_in_parts(points: &[u32], segments: &mut Vec<Segment>, mut cut: impl FnMut(&[u32], &mut Vec<Segment>)) {
+pub(crate) fn cut_in_parts(
+    points: &[u32],
+    segments: &mut Vec<Segment>,
+    mut cut: impl FnMut(&[u32], &mut Vec<Segment>),
+) {
     let mut start = 0;
     while start < points.len() {
         let mut end = points.len().min(start + PART);
@@ -82,7 +86,10 @@ mod tests {
     #[test]
     fn parts_end_after_a_line_or_a_word() {
         for (text, ends) in [
-            (format!("{}\n{} {}", "a".repeat(9), "b".repeat(PART - 20), "c".repeat(100)), vec![10, PART - 9, PART + 91]),
+            (
+                format!("{}\n{} {}", "a".repeat(9), "b".repeat(PART - 20), "c".repeat(100)),
+                vec![10, PART - 9, PART + 91],
+            ),
             (format!("{} {}", "b".repeat(9), "c".repeat(PART)), vec![10, PART + 10]),
             ("c".repeat(PART + 1), vec![PART, PART + 1]),
         ] {

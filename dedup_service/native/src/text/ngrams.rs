@@ -3,10 +3,7 @@
 //! Only letters and digits count, so typography and layout do not, and each distinct n-gram counts once. Its hash is a
 //! polynomial of its code points modulo 2^64, mixed.
 
-use crate::memory::{counting_bits, mix64};
-
-/// Base of the polynomial, and the hash of an n-gram whose hash would be 0.
-const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+use crate::memory::{GAMMA, mix64, vectorised};
 
 /// Finds distinct n-grams. It is kept for many pages, whose tables then need no new memory.
 #[derive(Default)]
@@ -19,7 +16,7 @@ pub struct NgramFinder {
 impl NgramFinder {
     /// Replace `hashes` by those of the distinct n-grams of letters, in order; none is 0.
     pub fn find(&mut self, letters: &[u32], n: usize, hashes: &mut Vec<u64>) {
-        counting_bits(
+        vectorised(
             #[inline(always)]
             || hash_all(letters, n, hashes),
         );

@@ -5,7 +5,7 @@
 //! each row. The compiler makes vectors of plain loops, with AVX2 where the processor has it.
 
 use super::{Found, Matches, Search};
-use crate::memory::counting_bits;
+use crate::memory::vectorised;
 use crate::similarity::sketch_distance;
 use crate::tables::cells::MOST_DIFFERING;
 
@@ -95,14 +95,14 @@ impl Tile {
         search: &Search,
         matches: &mut [Matches],
     ) {
-        counting_bits(
+        vectorised(
             #[inline(always)]
             || self.compare_all(first, start, pages, search, matches),
         );
     }
 
     #[inline(always)]
-    #[allow(clippy::inline_always)] // as `counting_bits` says
+    #[allow(clippy::inline_always)] // as `vectorised` says
     fn compare_all(&self, first: usize, start: usize, pages: &[Asked], search: &Search, matches: &mut [Matches]) {
         let not_left = u64::MAX << start.saturating_sub(first).min(ROWS - 1);
         for (page, matches) in pages.iter().zip(matches) {
