@@ -82,7 +82,10 @@ mod tests {
     #[test]
     fn parts_end_after_a_line_or_a_word() {
         for (text, ends) in [
-            (format!("{}\n{} {}", "a".repeat(9), "b".repeat(PART - 20), "c".repeat(100)), vec![10, PART - 9, PART + 91]),
+            (
+                format!("{}\n{} {}", "a".repeat(9), "b".repeat(PART - 20), "c".repeat(100)),
+                vec![10, PART - 9, PART + 91],
+            ),
             (format!("{} {}", "b".repeat(9), "c".repeat(PART)), vec![10, PART + 10]),
             ("c".repeat(PART + 1), vec![PART, PART + 1]),
         ] {
