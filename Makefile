@@ -7,7 +7,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DEMO   := $(VENV)/.demo-ready
-NATIVE := $(wildcard dedup_service/native/Cargo.* dedup_service/native/src/*.rs dedup_service/native/src/*/*.rs)
+NATIVE := $(wildcard dedup_service/native/Cargo.* dedup_service/native/tables/* dedup_service/native/src/*.rs dedup_service/native/src/*/*.rs)
 
 # Each says on one line what it installs or fetches, and does nothing if it is there; fails with one line if it cannot.
 BROKER_READY   = $(BIN)/python -m deploy.kafka.provision
