@@ -127,6 +127,14 @@ def test_a_commit_is_taken_every_so_many_records(tmp_path: Path) -> None:
     assert sorted(set(taken)) == [0, 3, 6, 9, 12, 15, 18, 21, 24]
 
 
+def decide_until_evidence_moves(state: State) -> None:
+    """Decide pages; evidence moves with those behind a commit."""
+    for first in range(20, 200, 20):
+        decide(state, range(first, first + 20))
+        assert state._commits is not None
+        state._commits.wait()
+
+
 def test_an_interrupt_behind_a_transaction_stops_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After Ctrl-C between a transaction that moves evidence and what memory notes of it, nothing is moved twice."""
     state = opened(tmp_path)
@@ -143,7 +151,7 @@ def test_an_interrupt_behind_a_transaction_stops_the_state(tmp_path: Path, monke
     with monkeypatch.context() as patch:
         patch.setattr(Database, "transaction", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            decide(state, range(20, 60))
+            decide_until_evidence_moves(state)
     with pytest.raises(StateClosedError, match="KeyboardInterrupt"):
         decide(state, range(1))
     state.close()
