@@ -33,7 +33,7 @@ def _closing_on_error(crawler: Crawler) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if crawler.engine is None or crawler.stats.get_value(OUTPUT_ERROR) is not None:
+        if crawler.stats.get_value(OUTPUT_ERROR) is not None:
             return
         crawler.stats.set_value(OUTPUT_ERROR, error)
         logging.getLogger(__name__).critical("An output cannot be written, so the crawl is closed: %s", error)
