@@ -25,6 +25,7 @@ OUTPUT_ERROR = "twinsieve/output_error"
 """Stat: the OSError for which the crawl was closed."""
 
 _closing: set[asyncio.Task[None]] = set()
+"""Tasks that nobody awaits, so that they are not collected before they end."""
 
 
 @contextmanager
@@ -37,7 +38,9 @@ def _closing_on_error(crawler: Crawler) -> Iterator[None]:
             return
         crawler.stats.set_value(OUTPUT_ERROR, error)
         logging.getLogger(__name__).critical("An output cannot be written, so the crawl is closed: %s", error)
-        _closing.add(asyncio.create_task(crawler.engine.close_spider_async(reason="twinsieve_output_failed")))
+        task = asyncio.create_task(crawler.engine.close_spider_async(reason="twinsieve_output_failed"))
+        _closing.add(task)
+        task.add_done_callback(_closing.discard)
 
 
 class Feed(FeedExporter):

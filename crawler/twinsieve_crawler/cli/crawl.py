@@ -292,7 +292,9 @@ def _refuse_verdict_options(options: Mapping[str, Any]) -> None:
 
 def _raise_output_error(stats: Mapping[str, Any]) -> None:
     """Raise OutputError if feed or verdicts could not be written, BrokenPipeError if their reader went away."""
-    error = stats.get("twinsieve/output_error")
+    from twinsieve_crawler.watching import OUTPUT_ERROR
+
+    error = stats.get(OUTPUT_ERROR)
     if isinstance(error, BrokenPipeError):
         raise error
     if error is not None or any(name.startswith("feedexport/failed_count/") for name in stats):

@@ -128,9 +128,9 @@ def test_a_commit_is_taken_every_so_many_records(tmp_path: Path) -> None:
 
 
 def decide_until_evidence_moves(state: State) -> None:
-    """Decide pages; evidence moves with those behind a commit."""
-    for first in range(20, 200, 20):
-        decide(state, range(first, first + 20))
+    """Decide pages; evidence moves with the batch behind a commit that has ended."""
+    for first in range(20, 200, 5):
+        decide(state, range(first, first + 5))
         assert state._commits is not None
         state._commits.wait()
 
