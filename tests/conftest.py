@@ -1,6 +1,5 @@
 """Settings for the whole suite."""
 
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Collect the garbage of the tests alone, so that it is collected often: it holds the tables of deciders."""
     leave_out_of_collections()
-    gc.collect()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -34,4 +34,5 @@ DOWNLOAD_MAXSIZE = 64 * 2**20
 CONCURRENT_ITEMS = 8  # tasks that Scrapy starts for each response; ours yields one item
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
+EXTENSIONS = {"scrapy.extensions.feedexport.FeedExporter": None, "twinsieve_crawler.watching.Feed": 0}
 FEED_EXPORT_ENCODING = "utf-8"

@@ -1,32 +1,69 @@
 """Observers of a crawl, connected to Scrapy's signals and to the add-on's `page_judged`.
 
 Each is connected to a crawler before it starts. They count, write and draw, and do not change the crawl;
-only `Stay` keeps it open.
+only `Stay` keeps it open, and an output that cannot be written closes it: the state would know pages that are nowhere.
 """
 
+import asyncio
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import msgspec
-from scrapy import signals
+from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
+from scrapy.extensions.feedexport import FeedExporter
 
 from dedup_service.scrapy import page_judged
 
 Connect = Callable[[Crawler], None]
+
+OUTPUT_ERROR = "twinsieve/output_error"
+"""Stat: the OSError for which the crawl was closed."""
+
+_closing: set[asyncio.Task[None]] = set()
+"""Tasks that nobody awaits, so that they are not collected before they end."""
+
+
+@contextmanager
+def _closing_on_error(crawler: Crawler) -> Iterator[None]:
+    """Close the crawl, once, if an output cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        if crawler.stats.get_value(OUTPUT_ERROR) is not None:
+            return
+        crawler.stats.set_value(OUTPUT_ERROR, error)
+        logging.getLogger(__name__).critical("An output cannot be written, so the crawl is closed: %s", error)
+        task = asyncio.create_task(crawler.engine.close_spider_async(reason="twinsieve_output_failed"))
+        _closing.add(task)
+        task.add_done_callback(_closing.discard)
+
+
+class Feed(FeedExporter):
+    """Scrapy's feeds. A crawl whose feed cannot be written is closed."""
+
+    def item_scraped(self, item: Any, spider: Spider) -> None:
+        """Write an item."""
+        with _closing_on_error(self.crawler):
+            super().item_scraped(item, spider)
 
 
 def verdict_lines(target: BinaryIO) -> Connect:
     """Write every verdict to `target` as a line of JSON, in order."""
     encode = msgspec.json.Encoder().encode
 
-    def write(verdict: dict[str, Any]) -> None:
-        target.write(encode(verdict) + b"\n")
+    def connect(crawler: Crawler) -> None:
+        def write(verdict: dict[str, Any]) -> None:
+            with _closing_on_error(crawler):
+                target.write(encode(verdict) + b"\n")
 
-    return lambda crawler: crawler.signals.connect(write, signal=page_judged, weak=False)
+        crawler.signals.connect(write, signal=page_judged, weak=False)
+
+    return connect
 
 
 class Stay:

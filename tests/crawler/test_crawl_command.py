@@ -1,5 +1,6 @@
 """`twinsieve crawl` as a process: its outputs and exit codes."""
 
+import gzip
 import signal
 import subprocess
 from collections import Counter
@@ -88,6 +89,9 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
         (("--set", "TWINSIEVE_KEEP=90x"), "90d, 12h"),
         (("--bootstrap", "127.0.0.1:9", "--set", "TWINSIEVE_KEEP=90d"), "twinsieve serve"),
         (("-o", "pages.doc"), "pages.doc"),
+        (("-o", "pages.jsonl", "--verdicts", "pages.jsonl"), "are the same file"),
+        (("-o", "nowhere/pages.jsonl"), "there is no such folder"),
+        (("--state", "s", "--verdicts", "s/journal.sqlite"), "is in the state folder"),
         (("--prefix", "news."), "--bootstrap"),
         (("--bootstrap", "127.0.0.1:9", "--state", "s"), "twinsieve serve"),
         (("--bootstrap", "127.0.0.1:9", "--set", "TWINSIEVE_PROFILE=body"), "remove TWINSIEVE_PROFILE"),
@@ -108,8 +112,8 @@ def test_an_unreachable_site_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_finishes_the_pages_in_flight_and_a_job_continues(tmp_path: Path) -> None:
-    """The first run ends with code 130; the second crawls the rest, and no page is in the feed twice."""
-    job = ("--set", "JOBDIR=job", "-o", "pages.jsonl", "--json")
+    """The first run ends with code 130; the second crawls the rest, and both files have each page once."""
+    job = ("--set", "JOBDIR=job", "-o", "pages.jsonl", "--verdicts", "v.jsonl.gz", "--json")
     with serve(PAGES) as server:
         slow = ("crawl", server.url, *FAST, *job, "--set", "DOWNLOAD_DELAY=0.2")
         with subprocess.Popen(
@@ -126,3 +130,17 @@ def test_ctrl_c_finishes_the_pages_in_flight_and_a_job_continues(tmp_path: Path)
     assert len({item["canonical_url"] for item in items}) == len(items)
     counts = [json_lines(text)[0]["pages"] for text in (stderr, second.stderr)]
     assert sum(counts) == len(PAGES)
+    with gzip.open(tmp_path / "v.jsonl.gz", "rt", encoding="utf-8") as verdicts:
+        assert len({json["url"] for json in json_lines(verdicts.read())}) == len(PAGES)
+
+
+@pytest.mark.parametrize("option", ["--output", "--verdicts"])
+def test_an_output_without_room_closes_the_crawl(tmp_path: Path, option: str) -> None:
+    """Later pages would be in the state and nowhere else; the exit code is 1, and the last line says why."""
+    (tmp_path / "full.jsonl").symlink_to("/dev/full")
+    with serve(PAGES) as server:
+        done = run("crawl", server.url, *FAST, "-o", "pages.jsonl", option, "full.jsonl", cwd=tmp_path)
+        visits = server.visits.total()
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr.splitlines()[-1]
+    assert visits < len(PAGES)

@@ -53,10 +53,11 @@ def test_the_command_runs_another_with_the_address(tmp_path):
 
 
 def launcher(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    env = {name: value for name, value in os.environ.items() if name != "TWINSIEVE_BOOTSTRAP"}  # of the tests' broker
     return subprocess.Popen(
         [sys.executable, "-m", "deploy.kafka", *arguments],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**env, "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -23,6 +23,7 @@ from dedup_service.interfaces.cli.support.options import (
     connection_from,
     with_options,
 )
+from dedup_service.interfaces.cli.support.outputs import OutputError, check_distinct, check_outside, check_writable
 from twinsieve_crawler.cli.feeds import feeds
 
 STEPS = ("queue", "preparation", "decision")
@@ -240,13 +241,18 @@ def crawl_command(
         verdict_options = {"--verdicts": verdicts, "--state": state, "--action": action, "--profile": profile}
         _refuse_verdict_options(verdict_options | {"--dashboard": dashboard})
     dashboard_from({"dashboard": dashboard})  # checked before the crawl
+    output, resume = output or (None if publishes else "-"), "JOBDIR" in overrides
+    outputs = {"--output": output, "--verdicts": verdicts}
+    check_distinct(**outputs)
+    check_outside(state or overrides.get("TWINSIEVE_STATE"), **outputs)
+    check_writable(**outputs)
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
         "TWINSIEVE_PROFILE": profile,
         "TWINSIEVE_DASHBOARD": dashboard,
         "LOG_LEVEL": "WARNING",
-        "FEEDS": feeds(output or "-", resume="JOBDIR" in overrides) if output or not publishes else None,
+        "FEEDS": feeds(output, resume=resume) if output else None,
         **(publishing(broker) if publishes else {}),
     }
     settings = project_settings({**{name: value for name, value in chosen.items() if value is not None}, **overrides})
@@ -256,7 +262,7 @@ def crawl_command(
     with ExitStack() as stack:
         observers = [stack.enter_context(progress())]
         if verdicts:
-            observers.append(verdict_lines(stack.enter_context(created(verdicts))))
+            observers.append(verdict_lines(stack.enter_context(created(verdicts, append=resume))))
         outcome = run_site(settings, arguments, observers)
     summarise = published_of if settings.get("TWINSIEVE_KAFKA_BOOTSTRAP") else summary_of
     print_report(summarise(outcome.stats, outcome.seconds), as_json=as_json)
@@ -284,11 +290,24 @@ def _refuse_verdict_options(options: Mapping[str, Any]) -> None:
             )
 
 
+def _raise_output_error(stats: Mapping[str, Any]) -> None:
+    """Raise OutputError if feed or verdicts could not be written, BrokenPipeError if their reader went away."""
+    from twinsieve_crawler.watching import OUTPUT_ERROR
+
+    error = stats.get(OUTPUT_ERROR)
+    if isinstance(error, BrokenPipeError):
+        raise error
+    if error is not None or any(name.startswith("feedexport/failed_count/") for name in stats):
+        why = "see the log above" if error is None else error.strerror
+        raise OutputError(f"--output or --verdicts lacks pages: {why}; make room and run the same command again")
+
+
 def exit_code(outcome: "CrawlOutcome") -> ExitCode:
-    """Return the exit code of a crawl; if it failed, print why on stderr."""
+    """Return the exit code of a crawl; if it failed, print why on stderr. Raises as `_raise_output_error`."""
     unpublished = {reason: count for reason in REASONS if (count := outcome.stats.get(f"{UNPUBLISHED}/{reason}"))}
     for reason, count in unpublished.items():
         click.echo(f"twinsieve: {count} pages were not published: {REASONS[reason]}; see the log above", err=True)
+    _raise_output_error(outcome.stats)
     if set(unpublished) - {"too_large"}:
         return ExitCode.FAILED
     if outcome.signum is not None:

@@ -16,7 +16,7 @@ from scrapy.exceptions import NotConfigured
 
 from dedup_service.interfaces.scrapy.downloader import NearDuplicateDownloaderMiddleware
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher, PageOfItemsMiddleware
-from dedup_service.interfaces.scrapy.settings import BOOTSTRAP
+from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, explained, flag
 from dedup_service.interfaces.scrapy.spider import NearDuplicateSpiderMiddleware
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class NearDuplicateAddon:
             ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
     """
 
+    @explained()
     def update_settings(self, settings: "BaseSettings") -> None:
         """Add middlewares and pipeline to `settings`; Scrapy calls this before the crawl is set up.
 
@@ -49,8 +50,9 @@ class NearDuplicateAddon:
 
         Raises:
             NotConfigured: `TWINSIEVE_ENABLED` is false. Scrapy then continues without the add-on.
+            ConfigurationError: `TWINSIEVE_ENABLED` is neither true nor false.
         """
-        if not settings.getbool("TWINSIEVE_ENABLED", True):
+        if not flag(settings, "TWINSIEVE_ENABLED", default=True):
             raise NotConfigured("TWINSIEVE_ENABLED is false")
         settings.setdefault_in_component_priority_dict(
             "DOWNLOADER_MIDDLEWARES", NearDuplicateDownloaderMiddleware, ORDER

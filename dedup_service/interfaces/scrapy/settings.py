@@ -196,10 +196,10 @@ class NearDuplicateSettings:
             bases=_bases(settings),
             processes=_integer(settings, "TWINSIEVE_PROCESSES", usable_cores()),
             deadline_s=_deadline(settings),
-            keep_page=_flag(settings, "TWINSIEVE_KEEP_PAGE"),
+            keep_page=flag(settings, "TWINSIEVE_KEEP_PAGE", default=False),
             kafka=kafka,
             dashboard=_dashboard(settings, kafka),
-            dashboard_token=settings.get("TWINSIEVE_DASHBOARD_TOKEN") or None,
+            dashboard_token=str(settings.get("TWINSIEVE_DASHBOARD_TOKEN") or "") or None,
         )
 
 
@@ -382,9 +382,9 @@ def _positive(settings: "BaseSettings", name: str, default: float, unit: str) ->
     return number
 
 
-def _flag(settings: "BaseSettings", name: str) -> bool:
-    """Return the setting as True or False; False if it is not set."""
+def flag(settings: "BaseSettings", name: str, *, default: bool) -> bool:
+    """Return the setting as True or False, `default` if it is not set; ConfigurationError for any other value."""
     try:
-        return bool(settings.getbool(name, False))
+        return bool(settings.getbool(name, default))
     except (TypeError, ValueError):
         raise ConfigurationError(f"{name} must be True or False, got {settings.get(name)!r}") from None

@@ -4,6 +4,7 @@ A correction is a record of the log, so it is applied wherever the log is read (
 and time change no verdict. The last correction on a pair is in force, and a page is a duplicate of one other page.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,19 +42,15 @@ class _Detail(msgspec.Struct, omit_defaults=True):
     at: float | None = None
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(_Detail)
-
-
 def written_detail(record: CorrectionRecord, by: str | None, at: float | None) -> str:
     """Return a correction as JSON, as a journal stores it."""
     line = _Detail(record.url, record.original, record.duplicate, record.reason, by, at)
-    return _encoder.encode(line).decode()
+    return json.dumps(msgspec.to_builtins(line))  # a page may have a lone surrogate in its URL, which UTF-8 has not
 
 
 def read_detail(sequence: int, detail: str) -> Correction:
     """Return the correction that `written_detail` wrote at `sequence`; ValueError if `detail` is not a correction."""
-    line = _decoder.decode(detail)
+    line = msgspec.convert(json.loads(detail), _Detail)
     record = CorrectionRecord(line.url, line.of, line.duplicate, line.reason)
     return Correction(sequence=sequence, record=record, at=line.at, by=line.by)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import xxhash
 
+from dedup_service._native import Entry
 from dedup_service.core.dates import day_of
 from dedup_service.core.decision.bases import base_of
 from dedup_service.core.decision.decider import Decision
@@ -48,7 +49,7 @@ _NAMED = f"name CROSS JOIN {VERDICTS}"  # CROSS JOIN: SQLite keeps this order, s
 
 _KINDS = frozenset(kind.value for kind in VerdictKind)
 
-_INDEXED = 8
+_INDEXED = Entry(0, None, None, None, 0).flags
 """Flag of an entry that the block indexes have it."""
 
 Text = str | bytes | None

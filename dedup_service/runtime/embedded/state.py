@@ -210,7 +210,8 @@ class State:
                 self.journal.append(batch, None if self._in_memory else int(time.time() // HOUR_S), expiry)
             times.append(time.perf_counter())
             self._fresh.clear()
-        self._keep_up(len(batch))
+        with self._all_or_stop():  # an interrupt may have left more on the disk than memory knows of
+            self._keep_up(len(batch))
         for fault in faults_in(page.decision.verdict for page in batch):
             _LOG.error("%s", fault.text)
             self._observers.problem(fault)

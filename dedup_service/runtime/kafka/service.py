@@ -439,6 +439,7 @@ class Service:
             done=resolver.done,
             positions=resolver.positions,
             verify=settings.verify,
+            based_on=first.policy.based_on,
         )
         appender = self._appender(f"the resolver of {local.instance}")
         sharded = ShardedLog(

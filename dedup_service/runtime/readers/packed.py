@@ -31,13 +31,16 @@ def unpacked(stream: BinaryIO, name: str) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_ZstdFile(stream), 1 << 20))
 
 
-def created(name: str) -> BinaryIO:
-    """Create a file, or empty it, and return what packs what is written to it if its name says so."""
+def created(name: str, *, append: bool = False) -> BinaryIO:
+    """Create a file, or empty it, and return what packs what is written to it if its name says so.
+
+    append: what is in the file stays.
+    """
     if name.endswith(".gz"):
-        return cast("BinaryIO", gzip.open(name, "wb"))
+        return cast("BinaryIO", gzip.open(name, "ab" if append else "wb"))
     if name.endswith(".zst"):
-        return cast("BinaryIO", zstandard.open(name, "wb"))
-    return open(name, "wb")  # noqa: PTH123 - as the others
+        return cast("BinaryIO", zstandard.open(name, "ab" if append else "wb"))
+    return open(name, "ab" if append else "wb")  # noqa: PTH123 - as the others
 
 
 class _ZstdFile(io.RawIOBase):

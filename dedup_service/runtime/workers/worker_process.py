@@ -5,7 +5,7 @@ How: the worker writes the number of its current item to a shared integer, so th
 message for each item. A thread in the worker reads ahead: the next run may arrive while the worker is busy, so it waits
 less for the parent, and neither side blocks indefinitely on a full pipe. Each item has a limit of processor time; when
 it is exceeded, the kernel ends the process, whatever C code is running, while a suspended worker is not affected. A
-worker without progress for twice as long is killed by the parent.
+worker without progress for twice as long, or a minute if that is longer, is killed by the parent.
 Invariant: each process has its own pipe. A worker that is killed in the middle of a write affects no other, unlike in
 concurrent.futures, where workers share one pipe and one lock, and the pool then waits indefinitely.
 
@@ -111,6 +111,9 @@ LOST_CODE = 255
 
 START_LIMIT_S = 300.0
 """Time limit of a start: compiling loops that are not cached yet is slow on a busy machine."""
+
+STILL_S = 60.0
+"""Least time without progress after which a worker is killed: on a busy machine it may wait long for a processor."""
 
 ENOUGH_STRIKES = 4
 """Strikes with which an item is given up. A death that the item caused is two strikes; SIGKILL may come from outside,
@@ -244,8 +247,7 @@ class WorkerProcess(Generic[I, A]):
             self._mark, self._idle_s = mark, 0.0
             return
         self._idle_s += passed_s
-        limit_s = 2 * self._job.timeout_s if self._is_ready else START_LIMIT_S
-        if self._idle_s > limit_s:
+        if self._idle_s > (self._still_s if self._is_ready else START_LIMIT_S):
             self._killed_for_time = True
             self.kill()
 
@@ -262,6 +264,10 @@ class WorkerProcess(Generic[I, A]):
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
 
+    @property
+    def _still_s(self) -> float:
+        return max(2 * self._job.timeout_s, STILL_S)
+
     def _death(self) -> WorkerDied:
         """Return what is known of the death; an unknown cause counts as one from outside."""
         self.kill()  # without its pipe it is useless
@@ -274,7 +280,7 @@ class WorkerProcess(Generic[I, A]):
         if code == -signal.SIGPROF:
             return WorkerDied(index, ENOUGH_STRIKES, f"took longer than {timeout_s:g} s")
         if self._killed_for_time:
-            return WorkerDied(index, ENOUGH_STRIKES // 2, f"stood still for more than {2 * timeout_s:g} s, twice")
+            return WorkerDied(index, ENOUGH_STRIKES // 2, f"stood still for more than {self._still_s:g} s, twice")
         outside = code in {None, LOST_CODE, -signal.SIGKILL, -signal.SIGTERM}
         why = "the worker process died over this page, " + ("again and again" if outside else "twice")
         return WorkerDied(index, 1 if outside else ENOUGH_STRIKES // 2, why)

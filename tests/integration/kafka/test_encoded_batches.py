@@ -3,12 +3,13 @@
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka import KafkaAdminClient
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.admin import NewTopic
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from dedup_service.runtime.kafka.client.connect import connect
@@ -94,14 +95,17 @@ def test_messages_are_where_the_commit_says(broker: Broker, topics: Topics, prod
 def test_of_many_messages_the_one_that_is_too_large_is_named(
     broker: Broker, topics: Topics, producer: TransactionalProducer
 ) -> None:
-    """A topic takes less than before: nothing is written, the position is that message's, and what follows is."""
-    sent = keyed(topics, 400, 100)
-    large = Message(topics.verdicts, random.Random(4).randbytes(60_000), sent[100].key)
+    """A topic takes less than others: nothing is written, the position is that message's, and what follows is."""
+    small = f"{topics.prefix}small"
+    sent = [replace(one, topic=small) if one.topic == topics.verdicts else one for one in keyed(topics, 400, 100)]
+    large = Message(small, random.Random(4).randbytes(60_000), sent[100].key)
     with closing(connect(KafkaAdminClient, broker.connection)) as client:
-        limit = {"max.message.bytes": "20000"}
-        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topics.verdicts, limit)])
-    with pytest.raises(RecordTooLargeError) as refused:
-        producer.commit([*sent[:200], large, *sent[200:]])
-    assert refused.value.position == 200
-    assert read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts] == []
-    assert len(producer.commit(sent)) == 400
+        client.create_topics([NewTopic(small, PARTITIONS, 1, topic_configs={"max.message.bytes": "20000"})])
+        try:
+            with pytest.raises(RecordTooLargeError) as refused:
+                producer.commit([*sent[:200], large, *sent[200:]])
+            assert refused.value.position == 200
+            assert read_all(broker.bootstrap, [small])[small] == []
+            assert len(producer.commit(sent)) == 400
+        finally:
+            client.delete_topics([small])

@@ -98,7 +98,7 @@ def interrupted(inputs: list[Path], tmp_path: Path, cli: Cli, monkeypatch: pytes
     return arguments
 
 
-@pytest.mark.parametrize("change", ["input", "output", "option", "from start", "none"])
+@pytest.mark.parametrize("change", ["input", "output", "option", "from start", "note", "none"])
 def test_it_reads_all_again_if_anything_is_different(
     change: str, interrupted: list[str], inputs: list[Path], tmp_path: Path, cli: Cli
 ) -> None:
@@ -113,6 +113,9 @@ def test_it_reads_all_again_if_anything_is_different(
         more = ["--url-prefix", "https://"]
     elif change == "from start":
         more = ["--from-start"]
+    elif change == "note":
+        note = tmp_path / "state" / resume.NOTE_FILE
+        note.write_text(note.read_text("utf-8").replace('"faults":0,', ""), "utf-8")
     ran = cli(*interrupted, *more)
     assert ("going on behind record" in ran.err) == (change == "none")
     (tmp_path / "whole").mkdir()

@@ -9,6 +9,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.scrapy import (
     KafkaPublisher,
     NearDuplicateDownloaderMiddleware,
@@ -33,6 +34,12 @@ def switched_on(**values: object) -> Settings:
     settings = Settings(values)
     load_object("dedup_service.scrapy.NearDuplicateAddon")().update_settings(settings)
     return settings
+
+
+def test_an_unclear_switch_names_its_setting() -> None:
+    """Scrapy's own error does not say which setting is neither true nor false."""
+    with pytest.raises(ConfigurationError, match="TWINSIEVE_ENABLED must be True or False, got 'maybe'"):
+        switched_on(TWINSIEVE_ENABLED="maybe")
 
 
 def test_both_middlewares_are_added_below_retries_and_redirects() -> None:

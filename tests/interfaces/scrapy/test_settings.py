@@ -94,6 +94,11 @@ def test_an_invalid_value_is_refused(name: str, value: object) -> None:
         read(**{name: value})
 
 
+def test_a_token_of_digits_is_a_token() -> None:
+    """In Python it may be a number, and a command line has no other form for it."""
+    assert read(TWINSIEVE_DASHBOARD_TOKEN=1234567890123456).dashboard_token == "1234567890123456"
+
+
 def test_few_pages_to_keep_need_their_unit() -> None:
     """A number alone may have been meant as days."""
     with pytest.raises(ConfigurationError, match='give "90d" for days, or "90 pages"'):

@@ -4,8 +4,10 @@ import gc
 import logging
 import os
 import shutil
+import sqlite3
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.commits import DAMAGED_PAGES
-from dedup_service.runtime.embedded.database import StateDamagedError
+from dedup_service.runtime.embedded.database import Database, StateClosedError, StateDamagedError
 from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
@@ -123,6 +125,37 @@ def test_a_commit_is_taken_every_so_many_records(tmp_path: Path) -> None:
         taken.append(commit(state))
     state.close()
     assert sorted(set(taken)) == [0, 3, 6, 9, 12, 15, 18, 21, 24]
+
+
+def decide_until_evidence_moves(state: State) -> None:
+    """Decide pages; evidence moves with the batch behind a commit that has ended."""
+    for first in range(20, 200, 5):
+        decide(state, range(first, first + 5))
+        assert state._commits is not None
+        state._commits.wait()
+
+
+def test_an_interrupt_behind_a_transaction_stops_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C between a transaction that moves evidence and what memory notes of it, nothing is moved twice."""
+    state = opened(tmp_path)
+    decide(state, range(20))
+    moved, transaction = state.journal.log.counter(MOVED), Database.transaction
+
+    @contextmanager
+    def interrupted(database: Database) -> Iterator[sqlite3.Connection]:
+        with transaction(database) as connection:
+            yield connection
+        if state.journal.log.counter(MOVED) > moved:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "transaction", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            decide_until_evidence_moves(state)
+    with pytest.raises(StateClosedError, match="KeyboardInterrupt"):
+        decide(state, range(1))
+    state.close()
+    assert set(kinds_of_copies(tmp_path, 20)) == {VerdictKind.DUPLICATE}
 
 
 def test_a_closed_state_is_opened_from_its_commit_alone(tmp_path: Path) -> None:

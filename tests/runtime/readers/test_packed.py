@@ -39,6 +39,10 @@ def test_what_is_created_is_packed_as_its_name_says(tmp_path: Path, ending: str,
     with path.open("rb") as stream:
         assert unpacked(stream, path.name).read() == b"".join(lines)
     assert ending == "" or path.stat().st_size > 0
+    with created(str(path), append=True) as file:
+        file.write(b"more\n")
+    with path.open("rb") as stream:
+        assert unpacked(stream, path.name).read() == b"".join((*lines, b"more\n"))
 
 
 def test_a_frame_of_unknown_length_and_a_large_window_is_read(tmp_path: Path) -> None:

@@ -260,10 +260,8 @@ def test_an_item_whose_worker_is_killed_each_time_is_identified() -> None:
 def test_an_item_that_computes_indefinitely() -> None:
     """C code that never returns to the interpreter is ended at the time limit."""
     pool = pool_of(obeyed, 1, timeout_s=0.5)
-    first, reason, last = pool.submit([1, partial(sum, itertools.repeat(1)), 2]).result(HANG_S)
-    assert (first, last) == (1, 2)
-    # On a busy machine the worker may get less than half of a processor, and the limit on its time comes first.
-    assert reason in {"took longer than 0.5 s", "stood still for more than 1 s, twice"}
+    items = [1, partial(sum, itertools.repeat(1)), 2]
+    assert pool.submit(items).result(HANG_S) == [1, "took longer than 0.5 s", 2]
     pool.close()
 
 

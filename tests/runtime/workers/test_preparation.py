@@ -4,7 +4,6 @@ import gzip
 import inspect
 import json
 import os
-import re
 import resource
 import sys
 import zlib
@@ -280,8 +279,7 @@ def test_one_process_is_a_worker_with_a_limit_of_time() -> None:
         assert preparer.pool_state() is not None
         answers = preparer.submit([line(1), EndlessLine(2), line(3)]).result(HANG_S)
     reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
-    assert [reasons[0], reasons[2]] == [None, None]
-    assert re.fullmatch("not judged: (took longer than 0.5 s|stood still for more than 1 s, twice)", reasons[1] or "")
+    assert reasons == [None, "not judged: took longer than 0.5 s", None]
 
 
 def test_every_way_to_prepare_pages_has_the_same_limits() -> None:

@@ -27,7 +27,7 @@ from dedup_service.interfaces.cli.support.options import (
     topics_from,
     with_options,
 )
-from dedup_service.interfaces.cli.support.outputs import OutputFile, check_distinct, check_writable
+from dedup_service.interfaces.cli.support.outputs import OutputFile, check_distinct, check_outside, check_writable
 from dedup_service.interfaces.cli.support.page_sources import canonical_address, page_source
 from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.embedded.corrections import Correction
@@ -136,8 +136,10 @@ def corrections_command(**options: Any) -> int:
     """
     if options["pages"] and not options["export"]:
         raise click.UsageError("--pages needs --export: it writes the pages of the exported pairs")
-    check_distinct(**{"--export": options["export"], "--pages": options["pages"]})
-    check_writable(**{"--export": options["export"], "--pages": options["pages"]})
+    outputs = {"--export": options["export"], "--pages": options["pages"]}
+    check_distinct(**outputs)
+    check_outside(state_folder(options), **outputs)
+    check_writable(**outputs)
     corrections = _corrections(options)
     for correction in corrections:
         click.echo(_json(correction) if options["as_json"] else _line(correction))

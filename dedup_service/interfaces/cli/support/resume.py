@@ -42,7 +42,10 @@ class _Counts(msgspec.Struct, frozen=True):
     verdicts: dict[str, _Natural]
     guards: dict[str, _Natural]
     claim_refused: _Natural
+    faults: _Natural
     bad_records: _Natural
+    given_before: _Natural
+    by_another_rule: _Natural
 
 
 class Progress(msgspec.Struct, frozen=True):

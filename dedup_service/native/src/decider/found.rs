@@ -1,9 +1,9 @@
 //! What is known of settled entries that some pages may match, before the first of these pages is decided.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
-use super::settled::MAX_IDENTICAL;
+use super::settled::{MAX_EQUAL, MAX_IDENTICAL};
 use crate::store::Row;
 
 /// A settled entry that a page may match.
@@ -118,6 +118,15 @@ impl Found {
     /// Return those of some places whose entries are live.
     pub(super) fn live<'a>(&'a self, places: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
         places.iter().copied().filter(|place| !self.candidates[*place as usize].is_gone)
+    }
+
+    /// Return whether removed entries leave room for others among what was found for a page: of equal texts and of equal
+    /// fingerprints, the earliest are found.
+    pub(super) fn has_room(&self, page: usize, removed: &HashSet<i64>) -> bool {
+        let OfPage { texts, bodies, crowd, .. } = &self.pages[page];
+        let is_gone = |place: &u32| self.candidates[*place as usize].is_gone;
+        crowd.iter().any(|near| removed.contains(&near.sequence))
+            || [texts, bodies].into_iter().any(|equal| equal.len() >= MAX_EQUAL && equal.iter().any(is_gone))
     }
 
     /// Take note that the entry of a sequence was removed.

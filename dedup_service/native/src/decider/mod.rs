@@ -637,7 +637,7 @@ impl Decider {
     fn decide_page(&mut self, batch: &mut Batch, place: usize) -> Result<Decision> {
         self.begin(Some(batch))?;
         self.looked_at += u64::from(batch.found.pages[place].looked_at) + u64::from(batch.young[place].passed as u32);
-        if batch.found.pages[place].crowd.iter().any(|near| batch.removed.contains(&near.sequence)) {
+        if batch.found.has_room(place, &batch.removed) {
             batch.renewed = Some((place, self.settled.find_again(&batch.pages, place, &self.rule)?));
         }
         let decision = self.decided_or_fault(batch, place)?;

@@ -524,14 +524,14 @@ impl Candidates for Settled {
 
     fn find_for(&mut self, window: &mut Window, ordinal: u64, pages: &[Prepared], rule: &Rule) -> Result<Found> {
         let cells = self.settle_for(window, ordinal, pages, rule.keys)?;
-        let found = self.probe(pages, &cells, &asked_here(rule, pages.len()));
+        let found = self.probe(pages, &cells, &asked_here(rule));
         self.in_cells = cells;
         found
     }
 
     fn find_again(&mut self, pages: &[Prepared], place: usize, rule: &Rule) -> Result<Found> {
         let cells = self.in_cells.of(place);
-        self.probe(&pages[place..=place], &cells, &asked_here(rule, pages.len()))
+        self.probe(&pages[place..=place], &cells, &asked_here(rule))
     }
 
     fn piece(&self, first: u32, limit: usize) -> Result<Vec<Entry>> {
@@ -577,12 +577,12 @@ pub struct Sizes {
     pub entry_bytes: usize,
 }
 
-/// Return what is asked for where all entries are. pages: of the batch, before whose end so many may be removed.
-fn asked_here(rule: &Rule, pages: usize) -> Asked<'static> {
+/// Return what is asked for where all entries are: removed ones leave room for others (`Found::has_room`).
+fn asked_here(rule: &Rule) -> Asked<'static> {
     Asked {
         most_apart: rule.most_apart(),
         identical: MAX_IDENTICAL,
-        equal: MAX_EQUAL + pages,
+        equal: MAX_EQUAL,
         crowd: MAX_IDENTICAL,
         targets: &[],
     }

@@ -142,7 +142,7 @@ def _look(server: str, options: dict[str, object]) -> str:
             if options.get("security_protocol") in _TLS:
                 return _look_by_tls(plain, address[0], options)
             return _answer(plain)
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):  # an empty label, as in a..b, one that is too long, bytes that are no text
         return "the name does not resolve; check the address"
     except ConnectionRefusedError:
         return "nothing listens there; check address and port, or start the broker"

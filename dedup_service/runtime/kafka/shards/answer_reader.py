@@ -4,7 +4,8 @@ Partition I - 1 of `candidates` has the answers of shard I, of all its replicas;
 another number of shards, which are there while an index is spread over more of them, are passed over.
 
 With `verify`, the answers of later replicas are compared with the first: they must be the same bytes. Those of the
-latest messages are kept for that, within a bound.
+latest messages are kept for that, within a bound. Pages that a base loses are an exception: what a replica says of them
+depends on when it asks, until the log says that they are lost.
 
 Memory: shards are at most a window ahead of the resolver, so that many answers wait. A partition that has more than
 its share is paused.
@@ -79,7 +80,7 @@ class AnswerReader:
 
     done: offset of the last message of the log whose answers are not needed. positions: of the partitions, from which
     on all later answers are there; 0 where there is none. None: those of other shards are known, so each partition is
-    read from where it begins now. verify: compare replicas.
+    read from where it begins now. verify: compare replicas. based_on: the last sequence of the log's bases; 0: none.
 
     Raises as `connect`, and UnreachableError if no broker says where partitions begin.
     """
@@ -94,8 +95,10 @@ class AnswerReader:
         done: int = -1,
         positions: Mapping[int, int] | None = None,
         verify: bool = False,
+        based_on: int = 0,
     ) -> None:
         self._topic, self._shards, self._log, self._done, self._verify = topic, shards, log, done, verify
+        self._based_on = based_on
         self._waiting = [_Waiting() for _ in range(shards)]
         self._kept: OrderedDict[tuple[int, int, int], bytes] = OrderedDict()
         self._kept_bytes = 0
@@ -240,10 +243,18 @@ class AnswerReader:
         if earlier is None:
             return False
         place = differing(earlier, part.answer)
-        if place is not None:
+        if place is None:
+            self.compared += 1
+        elif not self._of_bases(part, earlier):
             raise AnswersDifferError(self._difference(part, earlier, place))
-        self.compared += 1
         return True
+
+    def _of_bases(self, part: AnswerPart, earlier: bytes) -> bool:
+        """Whether a part or an earlier one speaks of pages of bases, as far as a part alone says so."""
+        if not self._based_on or part.parts > 1:
+            return self._based_on > 0
+        answers = (decode_answer(part.offset, [value]) for value in (earlier, part.answer))
+        return any(sequence <= self._based_on for answer in answers for sequence in answer.names)
 
     def _difference(self, part: AnswerPart, earlier: bytes, place: int) -> str:
         around = slice(max(0, place - 40), place + 40)

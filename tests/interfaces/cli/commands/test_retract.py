@@ -41,6 +41,16 @@ def test_a_retracted_page_is_read_nowhere(cli: Cli, state: Path) -> None:
     assert b"https://news.example/0" not in b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
 
 
+@pytest.mark.parametrize("option", ["--export", "--pages"])
+def test_an_export_over_a_file_of_the_state_is_refused(cli: Cli, state: Path, option: str) -> None:
+    """It would empty the journal."""
+    journal = state / "journal.sqlite"
+    before = journal.read_bytes()
+    ran = cli("corrections", "--state", state, "--export", state.parent / "pairs.jsonl", option, journal)
+    assert (ran.code, f"{option} '{journal}' is in the state folder" in ran.err) == (2, True)
+    assert journal.read_bytes() == before
+
+
 def test_an_unknown_page_is_reported(cli: Cli, state: Path) -> None:
     """The message names it, and the other pages are retracted."""
     ran = cli("retract", "https://news.example/77", "https://news.example/0", "--state", state)

@@ -56,6 +56,13 @@ def test_a_broker_that_is_frozen_during_a_tls_handshake_does_not_hang_its_client
     assert "no answer in time" in str(raised[0])
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'x' * 64}.example", "a\udcff"])
+def test_a_host_that_cannot_be_a_name_does_not_resolve(host: str) -> None:
+    """An empty part, one that is too long, and bytes that are no text are told as any unknown name is."""
+    with pytest.raises(UnreachableError, match="the name does not resolve"):
+        connect(KafkaConsumer, Connection(f"{host}:9092", {"bootstrap_timeout_ms": "100"}))
+
+
 def test_failed_connections_leave_no_thread_and_no_socket(frozen: str) -> None:
     """Ten attempts at a frozen broker, with and without TLS."""
     plain = {"bootstrap_timeout_ms": "300", "request_timeout_ms": "300"}

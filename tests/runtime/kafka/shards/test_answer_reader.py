@@ -8,6 +8,7 @@ import pytest
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.shards.answers import MessageAnswer
+from dedup_service.core.shards.candidates import AnswersDifferError
 from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
@@ -120,3 +121,23 @@ def test_parts_of_replicas_make_one_answer(topic: type[Topic], monkeypatch: pyte
     assert [answer.offset for answer in reader.take(7)] == [7]
     assert reader.compared == 2
     assert reader.positions() == {0: len(topic.values)}
+
+
+@pytest.mark.parametrize(("based_on", "passes"), [(0, False), (31, False), (32, True)])
+def test_replicas_may_differ_in_what_they_say_of_pages_of_bases(
+    topic: type[Topic], based_on: int, passes: bool
+) -> None:
+    """A base loses a page between the answers of two replicas; any other difference is a fault."""
+    names = ("32", "https://corpus.test/32"), ("https://corpus.test/#erased-32",) * 2
+    answers = [MessageAnswer(7, 0, names={32: name}) for name in names]
+    topic.values = [part for answer in answers for part in answer_parts(answer, ShardNumber(1, 1), "a-log")]
+    reader = AnswerReader(
+        Connection("nowhere:1"), "candidates", 1, "a-log", positions={}, verify=True, based_on=based_on
+    )
+    read(reader, 7)
+    if passes:
+        reader.poll(0.0, 7)
+        assert reader.take(7)[0].names == {32: names[0]}
+    else:
+        with pytest.raises(AnswersDifferError, match="different answers"):
+            reader.poll(0.0, 7)
