@@ -204,6 +204,6 @@ def keys_of(seeds: Words, changes: Words, edited: npt.NDArray[np.bool_]) -> npt.
     keys = np.where(changed, hashes_at(changes, at + 1) >> _S32, keys)
     ranks = (units_at(seeds, at + 2) ** 2 * COMMON_KEYS / PARTS).astype(np.uint64)
     common = mix64(ranks + np.arange(1, PARTS + 1, dtype=np.uint64)[:, None] * GAMMA) % np.uint64(LEVELS * _OWN_GAP)
-    shares = COMMON * (0.4 + 3.0 * units_at(seeds, np.array(390)) ** 4)
-    keys = np.where(units_at(seeds, at + 1) < shares[:, None, None], common, keys)
+    shares = COMMON * (0.4 + 3.0 * units_at(seeds, np.array([[390]])) ** 4)
+    keys = np.where(units_at(seeds, at + 1) < shares, common, keys)
     return np.sort(np.maximum(keys, np.uint64(1)), axis=2).astype(np.uint32)
