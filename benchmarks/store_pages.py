@@ -1,4 +1,4 @@
-"""Generated prepared pages for benchmarks of a large state: any page from its number, some microseconds each.
+"""Generated prepared pages for benchmarks of a large state: any page from its number, some ten microseconds each.
 
 Everything of a page is a hash of its number (SplitMix64), so a copy of any earlier page is made without keeping any.
 Distributions are those of the development stream, at
