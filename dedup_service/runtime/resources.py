@@ -88,8 +88,8 @@ def _built(options: SpaceOptions) -> Fingerprinter:
     icu = _uses_icu(options.unspaced)
     space = Space(
         scheme=scheme_named(options.scheme, without=options.without, settings=options.factors),
-        segmenter=f"jieba {version('jieba')} compiled",
-        converter=CHARACTER_TABLES,
+        segmenter=f"jieba {version('jieba')}",
+        characters=CHARACTER_TABLES,
         idf=digest(idf),
         stop_words=digest("\n".join(lexicon.stop_words)),
         markers=digest("\n".join(lexicon.markers)),

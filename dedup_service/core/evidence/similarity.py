@@ -27,8 +27,6 @@ import xxhash
 from dedup_service._native import similarity
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.splitmix import GAMMA, mix64
-from dedup_service.core.text.normalise import fold
 from dedup_service.core.verdict import Distance
 
 EXACT_LIMIT = 64
@@ -45,24 +43,6 @@ NONE_COMMON = np.empty(0, np.uint32)
 
 _SET, _SIGNATURE = b"S", b"M"
 _UNKNOWN = Distance()
-_STEPS = np.arange(1, PERMUTATIONS + 1, dtype=np.uint64) * GAMMA
-
-
-def pack(members: Iterable[str]) -> bytes:
-    """Return the set of `members`, folded and without empty ones, as bytes; b"" if there are none."""
-    hashes = {xxhash.xxh3_64_intdigest(text.encode()) for member in members if (text := fold(member).strip())}
-    if not hashes:
-        return b""
-    values = np.array(sorted(hashes), dtype=np.uint64)
-    if len(values) <= EXACT_LIMIT:
-        return _SET + values.tobytes()
-    return _SIGNATURE + minhash(values).tobytes()
-
-
-def minhash(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the smallest hash of each row, uint64[PERMUTATIONS], of member hashes uint64[n], n ≥ 1."""
-    signature: npt.NDArray[np.uint64] = mix64(values[None, :] + _STEPS[:, None]).min(axis=1)
-    return signature
 
 
 def jaccard(a: bytes, b: bytes) -> Fraction | None:
