@@ -53,13 +53,7 @@ impl Rule {
         self.rule.min_rough_jaccard()
     }
 
-    fn compare(
-        &self,
-        py: Python<'_>,
-        kept: &Entry,
-        page: &Entry,
-        common: Vec<u32>,
-    ) -> PyResult<Option<ComparedPages>> {
+    fn compare(&self, py: Python<'_>, kept: &Entry, page: &Entry, common: Vec<u32>) -> PyResult<Option<ComparedPages>> {
         let (ours, theirs, same_host) = (kept.side(py), page.side(py), kept.host == page.host);
         let found = work(py, || Ok::<_, TableError>(self.rule.compare(&ours, &theirs, &common, same_host)))?;
         Ok(match found {
