@@ -1,4 +1,4 @@
-"""The evidence of a page as bytes, some 470 a page, to verify candidates with.
+"""The evidence of a page as bytes, some 470 a page, to verify candidates with; `_native.Preparer` writes it.
 
 Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each) and the
 digest of the figures (uint64), then how many numbers, sentences and title terms follow (uint8 each), and how
@@ -12,27 +12,23 @@ of what they have in common.
 
 import struct
 
-import numpy as np
-import numpy.typing as npt
-
-SKETCH_BYTES, BINS = 256, 2048
 SHINGLE = 5
 """Letters of a shingle. Measured: docs/quality.md."""
 
 MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 128, 32
 
+BINS = 2048
+"""Bits of a sketch."""
+SKETCH_BYTES = BINS // 8
+
 _HEADER = struct.Struct("<IIIIIQBBBH")
 _SKETCH_AT = _HEADER.size
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
-# From Thai on, letters count as those of scripts without spaces. So do Korean, whose words are short, and by
-# their place in Unicode also letters of scripts with spaces: Georgian, Ethiopic, polytonic Greek, and those of
-# Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
-_UNSPACED_FROM = 0x0E00
 _NOTHING = (0,) * 10
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
-MAX_PACKED = _REST_AT + MAX_SENTENCES * _BYTES_A_SENTENCE + MAX_TERMS * _BYTES_A_TERM + MAX_NUMBERS * _BYTES_A_NUMBER
-"""Bytes of packed evidence without metadata, at most."""
+LENGTH_BITS, LETTERS_A_QUARTER = 6, 4
+"""Of the value of a sentence."""
 
 
 class Evidence:
@@ -105,10 +101,14 @@ class Evidence:
         return tuple(zip(values, self.packed[start + 2 * count :], strict=False))
 
     @property
-    def sentence_values(self) -> npt.NDArray[np.uint32]:
-        """The sample of the sentences, as values (`core.evidence.sentences`), ascending: uint32[n]."""
+    def sentence_values(self) -> tuple[int, ...]:
+        """The sample of the sentences, as values of 32 bits, ascending.
+
+        The lowest LENGTH_BITS bits are the letters of the sentence divided by LETTERS_A_QUARTER and rounded; the others
+        are of its hash (`native/src/evidence/sentences.rs`).
+        """
         count = self._header[_SENTENCES]
-        return np.frombuffer(self.packed, np.dtype("<u4"), count, _REST_AT if count else 0)
+        return struct.unpack_from(f"<{count}I", self.packed, _REST_AT) if count else ()
 
     @property
     def terms(self) -> tuple[int, ...]:
