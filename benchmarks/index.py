@@ -228,14 +228,6 @@ def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, 
     return IndexFigures(name, len(stored), rate, p99_ms, pause * 1e3, size_bytes / len(stored), found / planted)
 
 
-def warm_up() -> None:
-    """Load or compile the kernels."""
-    for radius in (RADIUS, 7):
-        index = Ours(radius)
-        index.add(0, uniform(5000, SEED))
-        index.search(uniform(50, SEED))
-
-
 def chosen(
     sizes: list[int], peer_sizes: list[int], radii: list[int]
 ) -> dict[str, tuple[Callable[[], ComparedIndex], list[int]]]:
@@ -290,7 +282,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="processor time for each contender")
     options = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    warm_up()
     compared(options.sizes, options.peer_sizes, options.radius, options.seconds)
     if options.largest:
         compared([options.largest], [], [RADIUS], options.seconds)
