@@ -45,7 +45,9 @@ class Fingerprinter:
             PreparedPage(
                 page=page,
                 fingerprint=Fingerprint(
-                    made.words if scheme.is_usual else scheme.fingerprint(page.text, partial(self._table, page), bits=bits),
+                    made.words
+                    if scheme.is_usual
+                    else scheme.fingerprint(page.text, partial(self._table, page), bits=bits),
                     made.body,
                 ),
                 body_hash=made.body_hash,

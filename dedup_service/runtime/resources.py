@@ -193,7 +193,6 @@ def space_of(name: str | None, idf: str | None = None) -> SpaceOptions:
     return replace(space, idf=idf or space.idf)
 
 
-@cache
 def jieba_idf() -> str:
     """Return the IDF table that jieba ships (270,132 words), without importing jieba."""
     return _text(jieba_folder() / "analyse" / "idf.txt", "IDF table")

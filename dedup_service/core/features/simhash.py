@@ -17,9 +17,7 @@ FIXED_POINT = 1 << 20
 """The integer weight of a feature that weighs 1."""
 
 
-def simhash(
-    hashes: Sequence[int], weights: Sequence[int], *, bits: int = 64, zero_is_one: bool = False
-) -> int | None:
+def simhash(hashes: Sequence[int], weights: Sequence[int], *, bits: int = 64, zero_is_one: bool = False) -> int | None:
     """Return the fingerprint of features with unsigned `hashes` below 2**bits and an integer weight each.
 
     bits: 64 or 128. zero_is_one: a sum of 0 sets the bit. None if there are no features and a sum of 0 gives

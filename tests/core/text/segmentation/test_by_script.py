@@ -59,7 +59,8 @@ def test_a_chinese_page_may_have_a_headline_that_is_mostly_russian() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "chinese"), [("中1é😀" + "a" * 18, True), ("中" + "a" * 20, False), ("𠮷", True), ("カな中", False), ("", False)]
+    ("text", "chinese"),
+    [("中1é😀" + "a" * 18, True), ("中" + "a" * 20, False), ("𠮷", True), ("カな中", False), ("", False)],
 )
 def test_letters_are_counted_by_script(text: str, chinese: bool) -> None:
     """Digits, punctuation and emoji are not letters; Han beyond the first plane is Han."""

@@ -95,4 +95,10 @@ def test_words_of_a_user_dictionary_are_folded_as_texts_are() -> None:
     words = parse_user_words(lines)
     assert words == {"近重复网页": "n", "gpt模型": "x", "云计算平台": "nz", "ai芯片": "x"}
     assert words.items() <= USER_WORDS.items()
-    assert segmenter().cut_chinese(fold("GPT模型与雲計算平臺，AI芯片")) == ["gpt模型", "与", "云计算平台", ",", "ai芯片"]
+    assert segmenter().cut_chinese(fold("GPT模型与雲計算平臺，AI芯片")) == [
+        "gpt模型",
+        "与",
+        "云计算平台",
+        ",",
+        "ai芯片",
+    ]

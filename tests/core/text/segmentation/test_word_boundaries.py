@@ -82,7 +82,8 @@ def test_every_code_point_has_the_kind_that_the_library_knows() -> None:
         text = "".join(
             f"\n{each}\n'{each}\na{each}a\u05d0{each}\u05d0 1{each}1\u200d{each}\U0001f1e9{each}\u30a2{each}{each}"
             for each in map(chr, range(start, start + (1 << 14)))
-            if each == chr(start) or ((start < 0x20000 or "\U000e0000" <= each < "\U000e0200") and not "\ud800" <= each <= "\udfff")
+            if each == chr(start)
+            or ((start < 0x20000 or "\U000e0000" <= each < "\U000e0200") and not "\ud800" <= each <= "\udfff")
         )
         assert cut(text) == expected(text)
 
