@@ -15,6 +15,7 @@ is left out, with a line that says so.
 import argparse
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.block_index import BlockIndex
+from dedup_service._native import HammingIndex
+from dedup_service.core.index import IndexStatistics
 
 SEED = 2026
 RADIUS = 3
@@ -54,20 +56,21 @@ class Ours:
     """A block index."""
 
     def __init__(self, radius: int = RADIUS) -> None:
-        self._index = BlockIndex(radius)
+        self._index, self._radius = HammingIndex(), radius
 
     def add(self, first: int, fingerprints: Fingerprints) -> None:
         """Insert them as rows."""
-        self._index.insert_many(np.arange(first, first + len(fingerprints)), fingerprints)
+        self._index.insert(np.arange(first, first + len(fingerprints), dtype=np.uint32), fingerprints)
 
     def search(self, fingerprints: Fingerprints) -> Found:
         """Return what one bulk probe finds."""
-        found = self._index.probe_many(fingerprints)
-        return np.repeat(np.arange(len(fingerprints)), np.diff(found.offsets)), found.sequences
+        found = self._index.probe(fingerprints, self._radius, sys.maxsize)
+        counts = np.diff(np.frombuffer(found.offsets, np.int64))
+        return np.repeat(np.arange(len(fingerprints)), counts), np.frombuffer(found.rows, np.uint32).astype(np.int64)
 
     def size_bytes(self) -> int:
         """Return what the index counts."""
-        return self._index.statistics().bytes
+        return IndexStatistics(*self._index.statistics()).bytes
 
 
 class Faiss:
