@@ -60,12 +60,14 @@ class Ours:
 
     def add(self, first: int, fingerprints: Fingerprints) -> None:
         """Insert them as rows."""
-        self._index.insert(np.arange(first, first + len(fingerprints), dtype=np.uint32), fingerprints)
+        rows = np.arange(first, first + len(fingerprints), dtype=np.uint32)
+        self._index.insert(rows.data, fingerprints.data)
 
     def search(self, fingerprints: Fingerprints) -> Found:
         """Return what one bulk probe finds."""
-        found = self._index.probe(fingerprints, self._radius, sys.maxsize)
-        counts = np.diff(np.frombuffer(found.offsets, np.int64))
+        found = self._index.probe(fingerprints.data, self._radius, sys.maxsize)
+        offsets = np.frombuffer(found.offsets, np.int64)
+        counts = offsets[1:] - offsets[:-1]
         return np.repeat(np.arange(len(fingerprints)), counts), np.frombuffer(found.rows, np.uint32).astype(np.int64)
 
     def size_bytes(self) -> int:

@@ -179,7 +179,7 @@ def hashes_at(seeds: Words, places: Integers) -> Words:
 
 def units_at(seeds: Words, places: Integers) -> npt.NDArray[np.float64]:
     """Return the same as numbers of 0 to below 1."""
-    return (hashes_at(seeds, places) >> _S11) * _UNIT
+    return (hashes_at(seeds, places) >> _S11).astype(np.float64) * _UNIT
 
 
 def sketches(seeds: Words, changes: Words, edited: npt.NDArray[np.bool_]) -> Words:

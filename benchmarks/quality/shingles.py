@@ -36,8 +36,8 @@ class ShingleSets:
         sets = np.split(self.values, self.offsets[1:-1])
         pairs = zip(one.tolist(), other.tolist(), strict=True)
         common = np.array([len(np.intersect1d(sets[a], sets[b], assume_unique=True)) for a, b in pairs], np.int64)
-        union = self.sizes[one] + self.sizes[other] - common
-        return common / np.maximum(union, 1)
+        union: Integers = self.sizes[one] + self.sizes[other] - common
+        return common.astype(np.float64) / np.maximum(union, 1)
 
     def alike(self, minimum: float) -> Edges:
         """Return all pairs of sets with a similarity of at least `minimum`, which must be greater than 0."""
