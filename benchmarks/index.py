@@ -60,13 +60,14 @@ class Ours:
 
     def add(self, first: int, fingerprints: Fingerprints) -> None:
         """Insert them as rows."""
-        self._index.insert(np.arange(first, first + len(fingerprints), dtype=np.uint32), fingerprints)
+        self._index.insert(range(first, first + len(fingerprints)), fingerprints.tolist())
 
     def search(self, fingerprints: Fingerprints) -> Found:
         """Return what one bulk probe finds."""
-        found = self._index.probe(fingerprints, self._radius, sys.maxsize)
-        counts = np.diff(np.frombuffer(found.offsets, np.int64))
-        return np.repeat(np.arange(len(fingerprints)), counts), np.frombuffer(found.rows, np.uint32).astype(np.int64)
+        found = self._index.probe(fingerprints.tolist(), self._radius, sys.maxsize)
+        pairs = [(query, row) for query, near in enumerate(found) for _, row in near]
+        queries, rows = np.array(pairs, np.int64).reshape(-1, 2).T
+        return queries, rows
 
     def size_bytes(self) -> int:
         """Return what the index counts."""
