@@ -10,8 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeAlias
 
-from typing_extensions import Buffer
-
 from dedup_service.core import page
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import Space
@@ -73,32 +71,25 @@ class Preparer:
     def words(self, page: page.Page) -> list[Word]:
         """Return the distinct words of a page, in the order in which they first occur."""
 
-class NearRows:
-    """Rows within the radius of n fingerprints, by distance and row.
-
-    offsets: int64[n + 1]; those of fingerprint i are at offsets[i]:offsets[i + 1]. rows: uint32[m]; distances:
-    uint8[m], in bits.
-    """
-
-    offsets: bytes
-    rows: bytes
-    distances: bytes
-
 class HammingIndex:
     """The block index by itself: every row within a radius of a fingerprint, 0 to 7 bits.
 
-    rows: uint32[n]; fingerprints: uint64[n]; an `array`, for example. A row has one fingerprint, and several rows may
-    have the same. StateError for a row that is there already, or not there to be removed; nothing is changed then.
-    most_identical: of the rows that have one fingerprint, return so many with the smallest numbers.
+    rows: 32 bits; fingerprints: 64 bits. A row has one fingerprint, and several rows may have the same. StateError for
+    a row that is there already, or not there to be removed; nothing is changed then.
     statistics: the fields of `core.index.IndexStatistics`. work: of all probes so far, fingerprints probed, buckets
     read and lanes compared, a cost that no machine changes.
     """
 
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
-    def insert(self, rows: Buffer, fingerprints: Buffer) -> None: ...
-    def remove(self, rows: Buffer, fingerprints: Buffer) -> None: ...
-    def probe(self, fingerprints: Buffer, radius: int, most_identical: int) -> NearRows: ...
+    def insert(self, rows: Sequence[int], fingerprints: Sequence[int]) -> None: ...
+    def remove(self, rows: Sequence[int], fingerprints: Sequence[int]) -> None: ...
+    def probe(self, fingerprints: Sequence[int], radius: int, most_identical: int) -> list[list[tuple[int, int]]]:
+        """Return (distance, row) of what is near each fingerprint, in this order.
+
+        most_identical: of the rows that have one fingerprint, return so many with the smallest numbers.
+        """
+
     def statistics(self) -> tuple[int, int, int, int, int, int]: ...
     def work(self) -> tuple[int, int, int]: ...
 

@@ -88,8 +88,8 @@ def pages(start: int, stop: int) -> Iterator[PageRecord]:
     words, body = (values ^ flipped for values, flipped in zip(_channels(content_of), flips, strict=True))
     contents = np.where(flips.any(0), numbers, content_of)
     columns = (numbers, url_of, words, body, contents)
-    for number, url, *prints, content in zip(*(column.tolist() for column in columns), strict=True):
-        yield _record(number, url, *prints, splitmix64(content))
+    for number, url, of_words, of_body, content in zip(*(column.tolist() for column in columns), strict=True):
+        yield _record(number, url, of_words, of_body, splitmix64(content))
 
 
 def record_of_copy(number: int, original: int) -> PageRecord:

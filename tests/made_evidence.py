@@ -1,6 +1,7 @@
 """Evidence and keys of made texts, however short: those that the crate makes of a page with this text."""
 
 from collections.abc import Iterable
+from dataclasses import MISSING, fields
 from functools import cache
 
 from dedup_service._native import PreparedText, Preparer
@@ -23,6 +24,6 @@ def evidence_of(text: str, title: str = "", metadata: Iterable[str] = ()) -> byt
 
 @cache
 def _preparer() -> Preparer:
-    tables = {"segmenter": "", "converter": "", "idf": "", "stop_words": "", "markers": "", "user_words": ""}
+    tables = {field.name: "" for field in fields(Space) if field.default is MISSING and field.name != "scheme"}
     space = Space(scheme=scheme_named("tf"), **tables, min_letters=1)  # type: ignore[arg-type]
     return Preparer(space, jieba=jieba_folder(), idf="", stop_words=(), markers=(), cache=cache_folder())

@@ -1,7 +1,6 @@
-//! The module `dedup_service._native`: buffers come in, bytes and small objects go out.
+//! The module `dedup_service._native`: lists come in, lists, bytes and small objects go out.
 //!
-//! Numbers come in any object with a buffer of that type, such as an array of numpy. What is returned as bytes has
-//! native byte order. The interpreter lock is released while a batch is worked on.
+//! What is returned as bytes has native byte order. The interpreter lock is released while a batch is worked on.
 //!
 //! `_native.pyi` describes each class, method and function.
 
@@ -20,7 +19,6 @@ mod text;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -57,26 +55,8 @@ fn work<T: Send, E: Into<PyErr> + Send>(
     done.map_or_else(failed, |done| done.map_err(Into::into))
 }
 
-fn values<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> {
-    buffer.to_vec(py)
-}
-
 fn bytes_of<T: bytemuck::NoUninit>(py: Python<'_>, values: &[T]) -> Py<PyBytes> {
     PyBytes::new(py, bytemuck::cast_slice(values)).unbind()
-}
-
-/// Where the values of each of n questions begin, and the last ones end: int64[n + 1].
-fn offsets_of(py: Python<'_>, ends: &[usize]) -> Py<PyBytes> {
-    let offsets: Vec<i64> = std::iter::once(0).chain(ends.iter().map(|&end| end as i64)).collect();
-    bytes_of(py, &offsets)
-}
-
-/// Rows within the radius of n fingerprints. offsets: int64[n + 1], rows: uint32[m], distances: uint8[m], as bytes.
-#[pyclass(frozen, get_all, module = "dedup_service._native")]
-struct NearRows {
-    offsets: Py<PyBytes>,
-    rows: Py<PyBytes>,
-    distances: Py<PyBytes>,
 }
 
 /// Rows by a fingerprint of 64 bits, found by Hamming distance, exactly for 0 to 7 bits.
@@ -97,30 +77,29 @@ impl HammingIndex {
         self.index.len()
     }
 
-    fn insert(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
-        let (rows, fingerprints) = (values(py, &rows)?, values(py, &fingerprints)?);
+    fn insert(&mut self, py: Python<'_>, rows: Vec<u32>, fingerprints: Vec<u64>) -> PyResult<()> {
         work(py, || self.index.insert_batch(&rows, &fingerprints))
     }
 
-    fn remove(&mut self, py: Python<'_>, rows: PyBuffer<u32>, fingerprints: PyBuffer<u64>) -> PyResult<()> {
-        let (rows, fingerprints) = (values(py, &rows)?, values(py, &fingerprints)?);
+    fn remove(&mut self, py: Python<'_>, rows: Vec<u32>, fingerprints: Vec<u64>) -> PyResult<()> {
         work(py, || self.index.remove_batch(&rows, &fingerprints))
     }
 
     fn probe(
         &self,
         py: Python<'_>,
-        fingerprints: PyBuffer<u64>,
+        fingerprints: Vec<u64>,
         radius: usize,
         most_identical: usize,
-    ) -> PyResult<NearRows> {
-        let queries = values(py, &fingerprints)?;
+    ) -> PyResult<Vec<Vec<(u8, u32)>>> {
         let mut found = hamming::Found::default();
-        work(py, || self.index.probe_batch(&queries, radius, most_identical, &mut found))?;
-        let ends = found.ends();
-        let rows: Vec<u32> = found.all().iter().map(|near| near.row).collect();
-        let distances: Vec<u8> = found.all().iter().map(|near| near.distance).collect();
-        Ok(NearRows { offsets: offsets_of(py, ends), rows: bytes_of(py, &rows), distances: bytes_of(py, &distances) })
+        work(py, || self.index.probe_batch(&fingerprints, radius, most_identical, &mut found))?;
+        let mut start = 0;
+        let near = |&end: &usize| {
+            let of_one = &found.all()[std::mem::replace(&mut start, end)..end];
+            of_one.iter().map(|near| (near.distance, near.row)).collect()
+        };
+        Ok(found.ends().iter().map(near).collect())
     }
 
     fn statistics(&self) -> (usize, usize, usize, usize, usize, usize) {
@@ -178,5 +157,5 @@ mod _native {
         sentences_in_order,
     };
     #[pymodule_export]
-    use super::{HammingIndex, NearRows, block_bounds, panic_on_purpose};
+    use super::{HammingIndex, block_bounds, panic_on_purpose};
 }

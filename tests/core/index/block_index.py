@@ -1,8 +1,6 @@
-"""The native index of fingerprints, with lists for buffers."""
+"""The native index of fingerprints at one radius."""
 
-from array import array
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dedup_service._native import HammingIndex
@@ -33,27 +31,25 @@ class BlockIndex:
         """Add a row."""
         self.insert_many([row], [fingerprint])
 
-    def insert_many(self, rows: Iterable[int], fingerprints: Iterable[int]) -> None:
+    def insert_many(self, rows: Sequence[int], fingerprints: Sequence[int]) -> None:
         """Add rows."""
-        self._native.insert(array("I", rows), array("Q", fingerprints))
+        self._native.insert(rows, fingerprints)
 
     def remove(self, row: int, fingerprint: int) -> None:
         """Remove a row."""
         self.remove_many([row], [fingerprint])
 
-    def remove_many(self, rows: Iterable[int], fingerprints: Iterable[int]) -> None:
+    def remove_many(self, rows: Sequence[int], fingerprints: Sequence[int]) -> None:
         """Remove rows."""
-        self._native.remove(array("I", rows), array("Q", fingerprints))
+        self._native.remove(rows, fingerprints)
 
     def probe(self, fingerprint: int) -> list[tuple[int, int]]:
         """Return the distance and row of what is found."""
         return self.probe_many([fingerprint])[0]
 
-    def probe_many(self, fingerprints: Iterable[int], most_identical: int = NO_LIMIT) -> list[list[tuple[int, int]]]:
+    def probe_many(self, fingerprints: Sequence[int], most_identical: int = NO_LIMIT) -> list[list[tuple[int, int]]]:
         """Return what is found for each of some fingerprints; of equal ones, so many with the smallest rows."""
-        found = self._native.probe(array("Q", fingerprints), self._radius, most_identical)
-        pairs = list(zip(found.distances, array("I", found.rows), strict=True))
-        return [pairs[start:end] for start, end in pairwise(array("q", found.offsets))]
+        return self._native.probe(fingerprints, self._radius, most_identical)
 
     def statistics(self) -> IndexStatistics:
         """Return the present sizes."""

@@ -1,10 +1,8 @@
 """What the index of fingerprints refuses."""
 
-from array import array
-
 import pytest
 
-from dedup_service._native import HammingIndex, block_bounds
+from dedup_service._native import block_bounds
 from dedup_service.core.errors import ConfigurationError, StateError
 from tests.core.index.block_index import BlockIndex
 
@@ -18,12 +16,12 @@ def test_a_radius_outside_is_refused(radius: int) -> None:
         block_bounds(radius)
 
 
-def test_buffers_that_do_not_fit_are_refused() -> None:
-    """Of other types, or of different lengths; nothing is inserted then."""
-    index = HammingIndex()
-    for rows, stored in ((array("q", [1]), array("Q", [1])), (array("I", [1]), array("q", [1]))):
-        with pytest.raises(BufferError):
-            index.insert(rows, stored)
+def test_numbers_that_do_not_fit_are_refused() -> None:
+    """Outside of 32 and 64 bits, or not as many of both; nothing is inserted then."""
+    index = BlockIndex(3)
+    for rows, stored in (([-1], [1]), ([1 << 32], [1]), ([1], [-1]), ([1], [1 << 64])):
+        with pytest.raises(OverflowError):
+            index.insert_many(rows, stored)
     with pytest.raises((ConfigurationError, StateError)):
-        index.insert(array("I", [1, 2]), array("Q", [1]))
+        index.insert_many([1, 2], [1])
     assert len(index) == 0
