@@ -176,7 +176,7 @@ class Fingerprinter:
         (prepared,) = self.prepare_all([page])
         return prepared
 
-    def prepare_all(self, pages: Sequence[Page]) -> list[PreparedPage]:
+    def prepare_all(self, pages: Sequence[Page], threads: int = 1) -> list[PreparedPage]:  # noqa: ARG002
         """Return each page as `prepare` does, in less time: the compiled loops take many pages in one call."""
         return [prepared for batch in _batches(pages) for prepared in self._prepared(batch)]
 
