@@ -21,8 +21,6 @@ CRATE          = --locked --manifest-path dedup_service/native/Cargo.toml
 HELM_READY     = $(BIN)/python -m deploy.helm.build
 # Makes the environment of pywb, which replays archives in a test; without it that test is skipped, but not in CI.
 PYWB_READY     = $(BIN)/python -m deploy.pywb.environment
-# Compiles numba's functions once, before four workers would each do it.
-COMPILED = $(BIN)/python -m dedup_service.runtime.workers.preloaded
 # Four workers, which wait for processes most of the time, keep two cores busy; they share a broker.
 PYTEST = $(BIN)/python -m deploy.kafka -- $(BIN)/python -m pytest -q -n 4 --dist loadfile
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
@@ -64,7 +62,6 @@ test: $(READY)
 	@$(CHROMIUM_READY)
 	@$(CARGO_READY)
 	$(CARGO) test --lib $(CRATE)
-	$(COMPILED)
 	$(PYTEST) -m "not long"
 
 test-all: $(READY)
@@ -74,7 +71,6 @@ test-all: $(READY)
 	-@$(PYWB_READY)
 	@$(CARGO_READY)
 	$(CARGO) test --lib $(CRATE)
-	$(COMPILED)
 	$(PYTEST)
 
 # DATA: a folder with evaluation data. ARGS: --service, --update, --write FILE, --against FILE, --only SET.

@@ -3,7 +3,7 @@
 Generated texts of 400 letters (tests.crawls.texts), nearly all of them kept, go to a `filter` with a state
 folder. At each of the numbers of pages it waits until all verdicts are written, and reads RssAnon and RssShmem of the
 process, its workers not counted. Then it is started again with what it kept, and read after one page more. `grown` is
-what it has beyond the first page of an empty state. Run it twice: the first run compiles loops, which takes memory.
+what it has beyond the first page of an empty state.
 
     python -m benchmarks.filter_memory [--pages 1000000] [--folder DIR]
 """

@@ -27,12 +27,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.quality.corpora import Corpora, HtmlTask, read_lines
+from dedup_service._native import fold
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.groups.canonical import canonical_policy
 from dedup_service.core.groups.grouping import PageGroup, grouped
 from dedup_service.core.groups.member import GroupMember
 from dedup_service.core.page import Page
-from dedup_service.core.text.normalise import fold
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.groups.journal_members import spool_state
 from dedup_service.runtime.groups.spool import group_spool

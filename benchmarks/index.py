@@ -15,6 +15,7 @@ is left out, with a line that says so.
 import argparse
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.block_index import BlockIndex
+from dedup_service._native import HammingIndex
+from dedup_service.core.index import IndexStatistics
 
 SEED = 2026
 RADIUS = 3
@@ -54,20 +56,21 @@ class Ours:
     """A block index."""
 
     def __init__(self, radius: int = RADIUS) -> None:
-        self._index = BlockIndex(radius)
+        self._index, self._radius = HammingIndex(), radius
 
     def add(self, first: int, fingerprints: Fingerprints) -> None:
         """Insert them as rows."""
-        self._index.insert_many(np.arange(first, first + len(fingerprints)), fingerprints)
+        self._index.insert(np.arange(first, first + len(fingerprints), dtype=np.uint32), fingerprints)
 
     def search(self, fingerprints: Fingerprints) -> Found:
         """Return what one bulk probe finds."""
-        found = self._index.probe_many(fingerprints)
-        return np.repeat(np.arange(len(fingerprints)), np.diff(found.offsets)), found.sequences
+        found = self._index.probe(fingerprints, self._radius, sys.maxsize)
+        counts = np.diff(np.frombuffer(found.offsets, np.int64))
+        return np.repeat(np.arange(len(fingerprints)), counts), np.frombuffer(found.rows, np.uint32).astype(np.int64)
 
     def size_bytes(self) -> int:
         """Return what the index counts."""
-        return self._index.statistics().bytes
+        return IndexStatistics(*self._index.statistics()).bytes
 
 
 class Faiss:
@@ -225,14 +228,6 @@ def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, 
     return IndexFigures(name, len(stored), rate, p99_ms, pause * 1e3, size_bytes / len(stored), found / planted)
 
 
-def warm_up() -> None:
-    """Load or compile the kernels."""
-    for radius in (RADIUS, 7):
-        index = Ours(radius)
-        index.add(0, uniform(5000, SEED))
-        index.search(uniform(50, SEED))
-
-
 def chosen(
     sizes: list[int], peer_sizes: list[int], radii: list[int]
 ) -> dict[str, tuple[Callable[[], ComparedIndex], list[int]]]:
@@ -287,7 +282,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="processor time for each contender")
     options = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    warm_up()
     compared(options.sizes, options.peer_sizes, options.radius, options.seconds)
     if options.largest:
         compared([options.largest], [], [RADIUS], options.seconds)

@@ -48,7 +48,7 @@ from tests.crawls.stream import Sent
 
 PATIENCE_S = 600.0
 FIRST_LOAD = 4000
-"""Pages before latency is measured: broker and workers compile their code and cache the common words."""
+"""Pages before latency is measured: until broker and workers are warm."""
 
 LATENCY_PARTS = (2, 4, 8)
 """Latency is measured at the highest rate divided by each of these."""

@@ -16,14 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.language_pages import LANGUAGES, short_pairs
+from dedup_service._native import PageText, Segmenter, fold, is_chinese
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import PROFILES
-from dedup_service.core.text.normalise import fold, letters
-from dedup_service.core.text.segmentation.by_script import ScriptSegmenter
-from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
-from dedup_service.runtime.jieba_dictionary import chinese_segmenter
+from dedup_service.core.text.icu_words import icu_words
+from dedup_service.runtime.jieba_dictionary import cache_folder, jieba_folder
 from dedup_service.runtime.resources import build_fingerprinter
 
 BOUNDS = (64, 120, 160, 200, 240, 300, 360)
@@ -41,12 +40,18 @@ def merged(one: Evidence, other: Evidence, bound: int) -> bool:
     return any(row.holds(Similarity(one, other)) for row in rows)
 
 
+def words_in(folded: str, segmenter: Segmenter) -> int:
+    """Return the number of words of a folded text."""
+    pieces = segmenter.cut_chinese(folded) if is_chinese(folded) else icu_words(folded)
+    return sum(any(map(str.isalnum, piece)) for piece in pieces)
+
+
 def row_of(language: str, arguments: argparse.Namespace) -> list[str]:
     """Return the figures of one language."""
-    segmenter = ScriptSegmenter(chinese_segmenter(), IcuSegmenter(UnicodeSegmenter()))
+    segmenter = Segmenter(jieba_folder(), cache_folder())
     pairs = short_pairs(language, arguments.count, arguments.seed)
-    words = [sum(any(map(str.isalnum, word)) for word in segmenter.cut(fold(text))) for text, _ in pairs]
-    a_word = sum(len(letters(fold(text))) for text, _ in pairs) / sum(words)
+    words = [words_in(fold(text), segmenter) for text, _ in pairs]
+    a_word = sum(len(PageText("", text).letters) for text, _ in pairs) / sum(words)
     short = [pair for pair, count in zip(pairs, words, strict=True) if count < FEW_WORDS]
     evidence = [(evidence_of(one), evidence_of(other)) for one, other in short]
     shares = [sum(merged(*pair, bound) for pair in evidence) / len(evidence) for bound in BOUNDS]

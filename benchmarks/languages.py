@@ -20,19 +20,18 @@ from rich.table import Table
 
 from benchmarks.language_pages import LANGUAGES, LanguageStream, stream_of
 from benchmarks.prepared_names import PreparedNames
+from benchmarks.quality.shingles import ngrams_of
+from dedup_service._native import PageText
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evaluation.scoring import Evaluation, score_stream
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import fold, letters
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 RADII = range(8)
-SHINGLE = 5
 KINDS = ("original", "hardneg_topic", "hardneg_series", "hardneg_boilerplate")
 STRENGTHS = ("S1", "S2", "S3")
 
@@ -49,9 +48,7 @@ def decide(prepared: list[PreparedPage], rule: MatchRule) -> dict[str, str]:
 
 
 def prepared_by(fingerprinter: Fingerprinter, stream: LanguageStream) -> tuple[list[PreparedPage], float]:
-    """Return the prepared pages, and pages a second of processor time with a warm vocabulary."""
-    for page in stream.pages[::4]:
-        fingerprinter.prepare(page)
+    """Return the prepared pages, and pages a second of processor time."""
     began = time.process_time()
     prepared = [fingerprinter.prepare(page) for page in stream.pages]
     return prepared, len(prepared) / (time.process_time() - began)
@@ -67,7 +64,7 @@ def by_channel(stream: LanguageStream, prepared: list[PreparedPage], channel: st
 
 def by_jaccard(stream: LanguageStream) -> tuple[str, Evaluation]:
     """Compare every pair by exact Jaccard similarity of letter shingles, at the best bound on half 0."""
-    shingles = [distinct_ngrams(letters(fold(page.text)), SHINGLE) for page in stream.pages]
+    shingles = [ngrams_of(page.text) for page in stream.pages]
     nearest: list[tuple[float, int]] = []
     holders: dict[int, list[int]] = {}
     for at, values in enumerate(shingles):
@@ -116,7 +113,7 @@ def by_language(language: str, arguments: argparse.Namespace, console: Console) 
         results.update(found)
     bound, exact = by_jaccard(stream)
     results[bound] = exact
-    letters_a_page = statistics.median(len(letters(fold(page.text))) for page in stream.pages)
+    letters_a_page = statistics.median(len(PageText("", page.text).letters) for page in stream.pages)
     table = table_of(f"{language}: {len(stream.pages)} pages of {letters_a_page:.0f} letters, {fingerprinter.space_id}")
     for name, result in results.items():
         add(table, name, result)

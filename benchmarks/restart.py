@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.store import BATCH, Subject, anonymous_bytes, warm_up
+from benchmarks.store import BATCH, Subject, anonymous_bytes
 from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.verdict import VerdictKind
@@ -101,7 +101,6 @@ def measure_read(folder: Path) -> None:
 def measure_restore(folder: Path, stream: StreamPages, more: int) -> None:
     """Print the times of a restore, of more pages and of a commit."""
     keep_little_freed_memory()
-    warm_up(folder.with_name(folder.name + "-warm"))
     drop_cache(folder)
     before, began, processor = anonymous_bytes(), time.perf_counter(), time.process_time()
     state = Continued(folder, stream)

@@ -32,7 +32,6 @@ from benchmarks.store import (
     anonymous_bytes,
     progress_bar,
     temporary_folder,
-    warm_up,
 )
 from benchmarks.store_pages import COPIES, StreamPages
 from dedup_service.core.decision.decider import Decision
@@ -193,7 +192,6 @@ def main() -> None:
     with temporary_folder(options) as folder:
         if folder is None:
             raise AssertionError("the options name a folder")
-        warm_up(folder / "warm")
         arguments.before, arguments.of_store = anonymous_bytes(), folder / "measured"
         subject = Subject(arguments.of_store, stream, filled)
         subject.decider.keep = Keep(max_pages=filled)

@@ -55,7 +55,6 @@ BATCH = 512
 PREPARED = 16 * BATCH
 """Pages that are prepared at a time."""
 
-WARM_UP = 20 * BATCH
 LAST = 10
 """Rates are of the last tenth."""
 
@@ -199,7 +198,6 @@ def run(kept: int, options: StoreOptions) -> StoreFigures:
     decided = stream.pages if options.decided is None else min(options.decided, stream.pages)
     begin = (stream.pages - decided) // COPIES * COPIES
     with temporary_folder(options) as folder:
-        warm_up(None if folder is None else folder / "warm")
         before = anonymous_bytes()
         filled = begin // COPIES * (COPIES - 1)
         of_store = options.left_in or (None if folder is None else folder / "measured")
@@ -254,22 +252,6 @@ def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigure
     figures.missed_a_page = (missed_pages() - missed) / decided
     figures.wrong = stream.pages - begin - kinds[False, "unique"] - kinds[True, "duplicate"]
     return figures
-
-
-def warm_up(folder: Path | None) -> None:
-    """Compile the loops, with a decider that is dropped."""
-    stream = StreamPages(WARM_UP)
-    subject = Subject(folder, stream)
-    pages = list(enumerate(stream.prepared(0, WARM_UP), 1))
-    for start in range(0, WARM_UP, BATCH):
-        batch = pages[start : start + BATCH]
-        for _ in subject.decider.decide_all(batch):
-            pass
-    subject.close()
-    del subject, pages
-    gc.collect()
-    gc.freeze()  # and few collections, as in the commands: one takes 0.1 s, since compiled code has many objects
-    gc.set_threshold(100_000, 50, 50)
 
 
 def read_files(folder: Path) -> None:

@@ -15,7 +15,6 @@ Distributions are those of the development stream, at
   host. One in six has the same text (measured: 17%), of the others 3% of the sketch and 5% of the keys differ.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +23,7 @@ import numpy.typing as npt
 
 from dedup_service._native import Entry
 from dedup_service.core.evidence.keys import LEVELS, PARTS
-from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
-from dedup_service.core.splitmix import GAMMA, mix64, mix64_in_kernel
 
 COPIES = 5
 """One page of so many is a copy."""
@@ -42,23 +39,30 @@ SITE_PAGES = 1000
 SENTENCES, SITE_SENTENCES, TERMS, NUMBERS = 24, 2, 12, 18
 LETTERS, SHINGLES = 1014, 930
 
-_HEADER = struct.Struct("<IIIIIQBBBH")
-_FIGURES_AT, _SKETCH_AT, _SKETCH_WORDS = 20, _HEADER.size, 32
-_SENTENCES_AT = _SKETCH_AT + 8 * _SKETCH_WORDS
-_TERMS_AT = _SENTENCES_AT + 4 * SENTENCES
-_NUMBERS_AT = _TERMS_AT + 2 * TERMS
-EVIDENCE_BYTES = _NUMBERS_AT + 3 * NUMBERS
-_HEADER_BYTES = np.frombuffer(
-    _HEADER.pack(LETTERS, LETTERS, SHINGLES, NUMBERS, SENTENCES, 0, NUMBERS, SENTENCES, TERMS, 0), np.uint8
+_EVIDENCE = np.dtype(
+    [
+        ("letters", "<u4", 2),
+        ("counts", "<u4", 3),
+        ("figures", "<u8"),
+        ("stored", "u1", 3),
+        ("metadata_bytes", "<u2"),
+        ("sketch", "<u8", 32),
+        ("sentences", "<u4", SENTENCES),
+        ("terms", "<u2", TERMS),
+        ("numbers", "<u2", NUMBERS),
+        ("units", "u1", NUMBERS),
+    ]
 )
+"""Packed evidence without metadata. counts: of 5-grams, numbers and sentences; stored: of numbers, sentences, terms."""
 
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _WORD = (1 << 64) - 1
 _S11, _S20, _S32 = np.uint64(11), np.uint64(20), np.uint64(32)
 _UNIT = 2.0**-53
 _OWN_GAP = 2.0**32 / (SHINGLES / PARTS)
 """Mean distance of the least hashes of the shingles of one part."""
 
-
+Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
 
@@ -114,12 +118,28 @@ class StreamPages:
             )
         ]
 
-    def contents(self, numbers: Integers, copies: Integers) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-        """Return evidence uint8[n, EVIDENCE_BYTES] and keys uint32[n, PARTS, LEVELS] of texts, or of copies of them."""
-        evidence = np.empty((len(numbers), EVIDENCE_BYTES), np.uint8)
-        keys = np.empty((len(numbers), PARTS, LEVELS), np.uint32)
-        write_contents(numbers, copies, self.sites, _HEADER_BYTES, evidence, keys)
-        return evidence, keys
+    def contents(self, numbers: Integers, copies: Integers) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint32]]:
+        """Return packed evidence and keys uint32[n, PARTS, LEVELS] of the texts int64[n], or of copies of them.
+
+        copies: 0 for an original, or the number of the copy, of which one in EXACT has the same text.
+        """
+        seeds = mix64((numbers.astype(np.uint64) + np.uint64(1)) << _S20)
+        edits = np.where(copies % EXACT > 0, copies, 0).astype(np.uint64)
+        changes = mix64(edits * GAMMA)
+        evidence = np.zeros(len(numbers), _EVIDENCE)
+        evidence["letters"] = LETTERS
+        evidence["counts"] = SHINGLES, NUMBERS, SENTENCES
+        evidence["figures"] = numbers.astype(np.uint64) * GAMMA
+        evidence["stored"] = NUMBERS, SENTENCES, TERMS
+        evidence["sketch"] = sketches(seeds, changes, edits > 0)
+        sites = mix64((numbers % self.sites).astype(np.uint64) + np.uint64(77))
+        sentences = spread(seeds, 300, SENTENCES, (1 << 32) // (SENTENCES + 1))
+        sentences[:, :SITE_SENTENCES] = spread(sites, 300, SITE_SENTENCES, (1 << 32) // (SENTENCES + 1))
+        evidence["sentences"] = sentences
+        evidence["terms"] = spread(seeds, 330, TERMS, 5400)
+        evidence["numbers"] = spread(seeds, 350, NUMBERS, 3600)
+        evidence["units"] = hashes_at(seeds, 370 + np.arange(NUMBERS)) & np.uint64(255)
+        return evidence, keys_of(seeds, changes, edits > 0)
 
 
 def _page(
@@ -132,7 +152,7 @@ def _page(
     return PreparedPage(page, Fingerprint(words, ~words & _WORD), body_hash, evidence, None, text_hash, keys)
 
 
-def words_of(numbers: Integers) -> npt.NDArray[np.uint64]:
+def words_of(numbers: Integers) -> Words:
     """Return the fingerprints of texts: uint64[n]."""
     words = mixed(numbers, 2)
     shared = words % np.uint64(SHARED_FINGERPRINT) == 0
@@ -140,101 +160,50 @@ def words_of(numbers: Integers) -> npt.NDArray[np.uint64]:
     return words
 
 
-def mixed(values: npt.NDArray[Any], salt: int) -> npt.NDArray[np.uint64]:
+def mixed(values: npt.NDArray[Any], salt: int) -> Words:
     """Return random numbers of values: uint64[n]."""
     return mix64(values.astype(np.uint64) * np.uint64(8) + np.uint64(salt) + GAMMA)
 
 
-@kernel_inline
-def hash_at(seed: np.uint64, place: int) -> np.uint64:
-    """Return one of the random words of a seed."""
-    return mix64_in_kernel(seed + np.uint64(place + 1) * GAMMA)
+def mix64(values: Words) -> Words:
+    """Return values, uint64 of any shape, each mixed by the finaliser of SplitMix64."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
-@kernel_inline
-def unit_at(seed: np.uint64, place: int) -> float:
-    """Return one of the random numbers of a seed, 0 to below 1."""
-    return np.float64(hash_at(seed, place) >> _S11) * _UNIT
+def hashes_at(seeds: Words, places: Integers) -> Words:
+    """Return for each of n seeds the random words at places: uint64[n, *places.shape]."""
+    return mix64(np.add.outer(seeds, (places + 1).astype(np.uint64) * GAMMA))
 
 
-@long_kernel
-def write_contents(
-    numbers: Integers,
-    copies: Integers,
-    sites: int,
-    header: npt.NDArray[np.uint8],
-    evidence: npt.NDArray[np.uint8],
-    keys: npt.NDArray[np.uint32],
-) -> None:
-    """Write evidence uint8[n, EVIDENCE_BYTES] and keys uint32[n, PARTS, LEVELS] of the texts int64[n].
-
-    copies: 0 for an original, or the number of the copy, of which one in EXACT has the same text.
-    """
-    for page in range(len(numbers)):
-        number = np.uint64(numbers[page])
-        seed = mix64_in_kernel((number + np.uint64(1)) << _S20)
-        edit = copies[page] if copies[page] % EXACT else 0
-        changed = mix64_in_kernel(np.uint64(edit) * GAMMA)
-        site = mix64_in_kernel(number % np.uint64(sites) + np.uint64(77))
-        evidence[page, : len(header)] = header
-        put(evidence[page], _FIGURES_AT, number * GAMMA, 8)
-        write_sketch(seed, changed, edit, evidence[page])
-        write_samples(seed, site, evidence[page])
-        write_keys(seed, changed, edit, keys[page])
+def units_at(seeds: Words, places: Integers) -> npt.NDArray[np.float64]:
+    """Return the same as numbers of 0 to below 1."""
+    return (hashes_at(seeds, places) >> _S11) * _UNIT
 
 
-@kernel_inline
-def write_sketch(seed: np.uint64, changed: np.uint64, edit: int, row: npt.NDArray[np.uint8]) -> None:
-    """Write the bits of a sketch, 1/32 of them changed in an edited copy."""
-    for word in range(_SKETCH_WORDS):
-        at = 8 * word
-        half = hash_at(seed, at + 3) | hash_at(seed, at + 4)
-        bits = hash_at(seed, at) | (hash_at(seed, at + 1) & hash_at(seed, at + 2) & half)
-        if edit:
-            flips = hash_at(changed, at) & hash_at(changed, at + 1) & hash_at(changed, at + 2)
-            bits ^= flips & hash_at(changed, at + 3) & hash_at(changed, at + 4)
-        put(row, _SKETCH_AT + at, bits, 8)
+def sketches(seeds: Words, changes: Words, edited: npt.NDArray[np.bool_]) -> Words:
+    """Return the words of sketches, uint64[n, 32], 1/32 of the bits changed in an edited copy."""
+    at = 8 * np.arange(32)
+    one, two, three, four, five = (hashes_at(seeds, at + place) for place in range(5))
+    flips = np.bitwise_and.reduce([hashes_at(changes, at + place) for place in range(5)])
+    return (one | (two & three & (four | five))) ^ np.where(edited[:, None], flips, np.uint64(0))
 
 
-@kernel_inline
-def write_samples(seed: np.uint64, site: np.uint64, row: npt.NDArray[np.uint8]) -> None:
-    """Write sentences, terms and numbers, all ascending."""
-    step = (1 << 32) // (SENTENCES + 1)
-    for at in range(SENTENCES):
-        drawn = hash_at(site if at < SITE_SENTENCES else seed, 300 + at) % np.uint64(step)
-        put(row, _SENTENCES_AT + 4 * at, np.uint64(at * step) + drawn, 4)
-    for at in range(TERMS):
-        put(row, _TERMS_AT + 2 * at, np.uint64(5400 * at) + hash_at(seed, 330 + at) % np.uint64(5400), 2)
-    for at in range(NUMBERS):
-        put(row, _NUMBERS_AT + 2 * at, np.uint64(3600 * at) + hash_at(seed, 350 + at) % np.uint64(3600), 2)
-        row[_NUMBERS_AT + 2 * NUMBERS + at] = hash_at(seed, 370 + at) & np.uint64(255)
+def spread(seeds: Words, first: int, count: int, step: int) -> Words:
+    """Return ascending values, uint64[n, count], one of each step."""
+    places = np.arange(count)
+    return places.astype(np.uint64) * np.uint64(step) + hashes_at(seeds, first + places) % np.uint64(step)
 
 
-@kernel_inline
-def write_keys(seed: np.uint64, changed: np.uint64, edit: int, keys: npt.NDArray[np.uint32]) -> None:
-    """Write keys, those of a part ascending: some common ones, the others as far apart as hashes of a text are."""
-    share = COMMON * (0.4 + 3.0 * unit_at(seed, 390) ** 4)
-    for part in range(PARTS):
-        own = 0.0
-        for level in range(LEVELS):
-            at = 400 + 4 * (part * LEVELS + level)
-            own += -np.log(1.0 - unit_at(seed, at)) * _OWN_GAP
-            key = np.uint64(min(own, 4e9))
-            if unit_at(seed, at + 1) < share:
-                rank = np.uint64(unit_at(seed, at + 2) ** 2 * COMMON_KEYS / PARTS)
-                key = hash_at(rank, part) % np.uint64(LEVELS * _OWN_GAP)
-            elif edit and unit_at(changed, at) < CHANGED_KEYS:
-                key = hash_at(changed, at + 1) >> _S32
-            place = level
-            while place > 0 and keys[part, place - 1] > key:
-                keys[part, place] = keys[part, place - 1]
-                place -= 1
-            keys[part, place] = max(key, np.uint64(1))
-
-
-@kernel_inline
-def put(row: npt.NDArray[np.uint8], start: int, value: np.uint64, size: int) -> None:
-    """Write a little-endian number of `size` bytes."""
-    for byte in range(size):
-        row[start + byte] = value & np.uint64(255)
-        value >>= np.uint64(8)
+def keys_of(seeds: Words, changes: Words, edited: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+    """Return keys, those of a part ascending: some common ones, the others as far apart as hashes of a text are."""
+    at = 400 + 4 * np.arange(PARTS * LEVELS).reshape(PARTS, LEVELS)
+    keys = np.minimum((-np.log(1.0 - units_at(seeds, at)) * _OWN_GAP).cumsum(axis=2), 4e9).astype(np.uint64)
+    changed = edited[:, None, None] & (units_at(changes, at) < CHANGED_KEYS)
+    keys = np.where(changed, hashes_at(changes, at + 1) >> _S32, keys)
+    ranks = (units_at(seeds, at + 2) ** 2 * COMMON_KEYS / PARTS).astype(np.uint64)
+    common = mix64(ranks + np.arange(1, PARTS + 1, dtype=np.uint64)[:, None] * GAMMA) % np.uint64(LEVELS * _OWN_GAP)
+    shares = COMMON * (0.4 + 3.0 * units_at(seeds, np.array([[390]])) ** 4)
+    keys = np.where(units_at(seeds, at + 1) < shares, common, keys)
+    return np.sort(np.maximum(keys, np.uint64(1)), axis=2).astype(np.uint32)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from dedup_service.core.errors import ConfigurationError, InternalError, RecordError, StateError, TwinsieveError
     from dedup_service.core.evidence.similarity import Combined
     from dedup_service.core.extraction import Extraction, extract, to_page
-    from dedup_service.core.index.block_index import IndexStatistics
-    from dedup_service.core.index.cell_index import CellStatistics
+    from dedup_service.core.index import CellStatistics, IndexStatistics
     from dedup_service.core.log_records import CorrectionRecord
     from dedup_service.core.page import Fingerprint, Page, PreparedPage
     from dedup_service.core.rules.guards import Guards
@@ -100,8 +99,7 @@ _NAMES_OF_MODULES = {
     "dedup_service.core.errors": ("ConfigurationError", "InternalError", "RecordError", "StateError", "TwinsieveError"),
     "dedup_service.core.evidence.similarity": ("Combined",),
     "dedup_service.core.extraction": ("Extraction", "extract", "to_page"),
-    "dedup_service.core.index.cell_index": ("CellStatistics",),
-    "dedup_service.core.index.block_index": ("IndexStatistics",),
+    "dedup_service.core.index": ("CellStatistics", "IndexStatistics"),
     "dedup_service.core.log_records": ("CorrectionRecord",),
     "dedup_service.core.page": ("Fingerprint", "Page", "PreparedPage"),
     "dedup_service.core.rules.guards": ("Guards",),

@@ -1,24 +1,20 @@
 """The native core: what is made of texts, the tables in which kept pages are found, and their store (crate `native`).
 
-Numbers come in arrays of numpy, or anything else with a buffer of the type that is named; what is returned as bytes
-has native byte order. A value outside its range raises ConfigurationError, one that the table contradicts StateError, a
-fault of this module InternalError: the table is of no use then.
+What is returned as bytes has native byte order. A value outside its range raises ConfigurationError, one that the table
+contradicts StateError, a fault of this module InternalError: the table is of no use then.
 The interpreter lock is released while a batch is worked on. No table is thread-safe; of a store, all threads may read.
 """
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy.typing as npt
+from typing_extensions import Buffer
 
 from dedup_service.core import page
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import Space
-
-Buffer: TypeAlias = npt.NDArray[Any]
-Numbers: TypeAlias = Sequence[int] | npt.NDArray[Any]
 
 class PreparedText:
     """What is made of the texts of a page; the fields of `core.page.PreparedPage` and of its fingerprint.
@@ -52,9 +48,10 @@ class Preparer:
     """Prepares the pages of a space; threads may share it. The interpreter lock is released meanwhile.
 
     The tables are those whose digests `space` has. jieba: the folder of its package. idf: lines `word value`.
-    stop_words, markers, user_words: folded. cache: the folder in which the dictionary is kept for the next start. icu: cuts a text into words and the pieces between them, together all of
-    it, where that has a script without spaces that ICU has a dictionary for; without it such scripts come as pairs of
-    characters. It is called with the lock held, from any thread.
+    stop_words, markers, user_words: folded. cache: the folder in which the dictionary is kept for the next
+    start. icu: cuts a text into words and the pieces between them, together all of it, where that has a script without
+    spaces that ICU has a dictionary for; without it such scripts come as pairs of characters. It is called with the
+    lock held, from any thread.
     ConfigurationError names the table that cannot be read, or the line of it.
     """
 
@@ -88,9 +85,13 @@ class NearRows:
     distances: bytes
 
 class HammingIndex:
-    """Rows by a fingerprint, found by Hamming distance; see `core.index.block_index.BlockIndex`, which has one.
+    """The block index by itself: every row within a radius of a fingerprint, 0 to 7 bits.
 
-    rows: uint32[n]; fingerprints: uint64[n]. Statistics and work are the fields of its classes, in their order.
+    rows: uint32[n]; fingerprints: uint64[n]; an `array`, for example. A row has one fingerprint, and several rows may
+    have the same. StateError for a row that is there already, or not there to be removed; nothing is changed then.
+    most_identical: of the rows that have one fingerprint, return so many with the smallest numbers.
+    statistics: the fields of `core.index.IndexStatistics`. work: of all probes so far, fingerprints probed, buckets
+    read and lanes compared, a cost that no machine changes.
     """
 
     def __init__(self) -> None: ...
@@ -194,20 +195,20 @@ class PageStore:
     def append(self, entries: Sequence[Entry]) -> int:
         """Append settled entries in order of sequences, behind all others; return the first row."""
 
-    def remove(self, rows: Buffer) -> None:
-        """Remove live rows, uint32[n], each once; KeyError, and none is removed, if one is not live."""
+    def remove(self, rows: Sequence[int]) -> None:
+        """Remove live rows, each once; KeyError, and none is removed, if one is not live."""
 
-    def erase(self, rows: Buffer) -> None:
-        """Remove rows, uint32[n], and make them zeros durably; waits for the disk."""
+    def erase(self, rows: Sequence[int]) -> None:
+        """Remove rows, and make them zeros durably; waits for the disk."""
 
-    def entries(self, rows: Buffer, *, with_evidence: bool = True) -> list[Entry]:
-        """Return live rows, uint32[n], without those that their owner, the only one who may, has taken away.
+    def entries(self, rows: Sequence[int], *, with_evidence: bool = True) -> list[Entry]:
+        """Return live rows, without those that their owner, the only one who may, has taken away.
 
         with_evidence: False leaves it on the disk; it is b"" then.
         """
 
-    def live_rows(self, first: int, limit: int) -> bytes:
-        """Return the first live rows from one on, ascending: uint32[m], `limit` at most. The disk is asked for them."""
+    def live_rows(self, first: int, limit: int) -> list[int]:
+        """Return the first live rows from one on, ascending, `limit` at most. The disk is asked for them."""
 
     def find(self, sequence: int) -> int | None:
         """Return the live row of a page; or, so that it can be removed, one in its place that a base has erased."""
@@ -277,6 +278,13 @@ def between_repost_marks(folded: str) -> tuple[int, int]:
 def distinct_ngrams(letters: str, n: int) -> bytes:
     """Return the hashes of the distinct n-grams of letters, in order: uint64[d]."""
 
+def sentences_in_order(folded: str) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the sentences of a text in their order, and how many letters the text has.
+
+    Of each: its value (`core.evidence.packed.Evidence.sentence_values`), the letters of the text before it, and those
+    up to its end.
+    """
+
 def is_chinese(folded: str, language: str | None = None) -> bool:
     """Return whether `Segmenter` cuts a text as Chinese. language: the BCP 47 tag that its page states, if any."""
 
@@ -329,17 +337,17 @@ class HostText:
     def size_bytes(self) -> int:
         """Memory of the tables: 16 KiB for few pages, 16 MiB at most."""
 
-    def learn(self, host: int, terms: Numbers, keys: bytes, sentences: Numbers) -> None:
+    def learn(self, host: int, terms: Sequence[int], keys: bytes, sentences: Sequence[int]) -> None:
         """Learn from a page, whatever its verdict, that its host has these sentences; nothing from one without any.
 
         host: hash of the host, unsigned 64-bit. terms: of its title, 16 bits each. keys: packed. sentences: 32 bits
         each.
         """
 
-    def common(self, host: int, sentences: Numbers) -> list[bool]:
+    def common(self, host: int, sentences: Sequence[int]) -> list[bool]:
         """Return which sentences are text of a host, as far as the pages learned so far say."""
 
-    def common_to_pair(self, one: int, ours: Numbers, other: int, theirs: Numbers) -> list[int]:
+    def common_to_pair(self, one: int, ours: Sequence[int], other: int, theirs: Sequence[int]) -> list[int]:
         """Return the sentences that do not count when two pages are compared: those that are text of either host.
 
         one, other: hashes of the hosts. ours, theirs: sentences. Returns the common ones of both pages, ascending and
@@ -363,10 +371,10 @@ class Rule:
     def min_rough_jaccard(self) -> float:
         """Rough Jaccard similarity below which no row of the table can hold."""
 
-    def compare(self, kept: Entry, page: Entry, common: Buffer) -> ComparedPages | None:
+    def compare(self, kept: Entry, page: Entry, common: Sequence[int]) -> ComparedPages | None:
         """Compare a page with a kept one; None if it is neither a match nor a near miss.
 
-        common: values of sentences that the host of either page repeats, ascending: uint32[n].
+        common: values of sentences that the host of either page repeats, ascending, 32 bits each.
         """
 
 class ComparedPages:
@@ -382,7 +390,7 @@ class ComparedPages:
 def similarity(
     pages: tuple[bytes, bytes],
     distance: tuple[int | None, int | None],
-    common: Buffer,
+    common: Sequence[int],
     same_host: bool,
     mu_thousandths: int,
 ) -> dict[str, float | Fraction | tuple[float, float]]:
@@ -430,7 +438,7 @@ class Entry:
     url_hash: of the exact form of the body, of title and body, and of the canonical URL, unsigned 64-bit. host: 32-bit
     hash of the URL's host. indexed: whether the block indexes have it. ordinal: number of pages decided before it.
     keys: its keys, as the prepared page has them while the entry is in the window, and then its path through the cells
-    (`core.index.cell_index`); `settled` says which. row: of a settled entry in its store, -1 of others; equal entries
+    (`core.index`); `settled` says which. row: of a settled entry in its store, -1 of others; equal entries
     may have different ones. flags: which values there are.
     """
 

@@ -20,7 +20,7 @@ from dedup_service.core.log_records import PageRecord, Policy, PolicyRecord, Sou
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.core.splitmix import mix64
+from dedup_service.core.splitmix import splitmix64
 from dedup_service.core.verdict import Action, Distance, VerdictKind
 
 TOPIC, PARTITIONS, SPACE_ID = "pages", 4, "benchmark"
@@ -86,17 +86,17 @@ def pages(start: int, stop: int) -> Iterator[PageRecord]:
         elif kind is VerdictKind.UPDATED:
             url_of[at] = _original(number)
     words, body = (values ^ flipped for values, flipped in zip(_channels(content_of), flips, strict=True))
-    hashes = mix64(np.where(flips.any(0), numbers, content_of))
-    columns = (numbers, url_of, words, body, hashes)
-    for number, url, *values in zip(*(column.tolist() for column in columns), strict=True):
-        yield _record(number, url, *values)
+    contents = np.where(flips.any(0), numbers, content_of)
+    columns = (numbers, url_of, words, body, contents)
+    for number, url, *prints, content in zip(*(column.tolist() for column in columns), strict=True):
+        yield _record(number, url, *prints, splitmix64(content))
 
 
 def record_of_copy(number: int, original: int) -> PageRecord:
     """Return page `number`, beyond the end of the log, an exact copy of page `original` at a new URL."""
     originals = np.array([original], np.uint64)
     words, body = (int(values[0]) for values in _channels(originals))
-    return _record(number, number, words, body, int(mix64(originals)[0]))
+    return _record(number, number, words, body, splitmix64(original))
 
 
 def url_of(number: int) -> str:

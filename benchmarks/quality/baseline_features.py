@@ -18,11 +18,9 @@ import numpy.typing as npt
 import rjieba
 import xxhash
 
-from benchmarks.quality.shingles import body_of
+from benchmarks.quality.shingles import body_of, ngrams_of
 from dedup_service.core.features.simhash import fixed_point, simhash
 from dedup_service.core.page import Page
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import letters
 
 PERMUTATIONS = 128
 TOP_TERMS = (50, 200)
@@ -75,7 +73,7 @@ def _pypi(body: str) -> int:
 def _weighted(terms: Sequence[tuple[str, float]]) -> int | None:
     """Return the SimHash of weighted words, hashed with xxh3; the package takes ten times as long."""
     hashes = [xxhash.xxh3_64_intdigest(term.encode()) for term, _ in terms]
-    return simhash(hashes, fixed_point(np.array([weight for _, weight in terms], np.float64)))
+    return simhash(hashes, fixed_point(weight for _, weight in terms))
 
 
 def _top_terms(body: str) -> list[tuple[str, float]]:
@@ -96,7 +94,7 @@ def _jieba_terms() -> Any:
 def _minhash(text: str) -> npt.NDArray[np.uint32]:
     from datasketch import MinHash  # type: ignore[import-untyped]
 
-    shingles = distinct_ngrams(letters(text), 5) & np.uint64(0xFFFFFFFF)
+    shingles = ngrams_of(text) & np.uint64(0xFFFFFFFF)
     minhash = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
     if len(shingles):
         minhash.update_batch(shingles.tolist())

@@ -10,8 +10,6 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel
-
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
@@ -64,24 +62,14 @@ def distances(one: Words, other: Words) -> Integers:
     return found
 
 
-@kernel
 def _pairs_of_runs(pages: Integers, keys: Words) -> tuple[Integers, Integers]:
     """Return the pairs of different pages with equal keys. Equal keys must be adjacent."""
-    room, begin = 0, 0
-    for at in range(1, len(keys) + 1):
-        if at == len(keys) or keys[at] != keys[begin]:
-            room += (at - begin) * (at - begin - 1) // 2
-            begin = at
-    later, earlier = np.empty(room, np.int64), np.empty(room, np.int64)
-    found, begin = 0, 0
-    for at in range(1, len(keys)):
-        if keys[at] != keys[begin]:
-            begin = at
-        for before in range(begin, at):
-            if pages[at] != pages[before]:
-                later[found], earlier[found] = pages[at], pages[before]
-                found += 1
-    return later[:found], earlier[:found]
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])[: len(keys)]
+    before = np.arange(len(keys)) - np.repeat(starts, np.diff(np.r_[starts, len(keys)]))
+    places = np.repeat(np.arange(len(keys)), before)
+    earlier = np.arange(len(places)) - np.repeat(np.cumsum(before) - before, before) + places - before[places]
+    joined = pages[places] != pages[earlier]
+    return pages[places[joined]], pages[earlier[joined]]
 
 
 def pairs_within(fingerprints: Words, radius: int) -> tuple[Integers, Integers]:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from dedup_service.core.evaluation.scoring import Evaluation, Interval, Share
+from dedup_service.core.evaluation.scoring import Evaluation
+from dedup_service.core.evaluation.share import Interval, Share
 
 
 def figure(value: float, digits: int = 3) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import rjieba
 
-from dedup_service.core.text.normalise import fold
+from dedup_service._native import fold
 
 Names = Mapping[str, Sequence[str]]
 """Names of persons, places and organisations, by tag of rjieba (nr, ns, nt)."""

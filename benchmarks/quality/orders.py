@@ -49,8 +49,7 @@ def candidate_edges(workspace: Workspace, pages: Sequence[PreparedPage]) -> Edge
 
 def key_edges(pages: Sequence[PreparedPage]) -> Edges:
     """Return all pairs of pages that share the smallest key of a part."""
-    smallest = [unpacked_keys(page.keys, LEVELS)[:, 0] for page in pages]
-    keys = [values[values != 0] for values in smallest]
+    keys = [[part[0] for part in unpacked_keys(page.keys, LEVELS) if part[0]] for page in pages]
     owners = np.repeat(np.arange(len(keys)), [len(values) for values in keys])
     return edges_sharing(owners, np.array([key for values in keys for key in values], np.uint64))
 

@@ -14,7 +14,7 @@ from benchmarks.quality import (
 from benchmarks.quality.store import digest_of_code, digest_of_modules
 from benchmarks.quality.workspace import Workspace
 
-COMMON = ("corpora", "edges", "greedy_dedup", "scheme_words", "shingles", "systems", "workspace")
+COMMON = ("corpora", "edges", "greedy_dedup", "shingles", "systems", "workspace")
 """Modules of this package on which every part depends."""
 
 

@@ -8,7 +8,8 @@ from benchmarks.quality.systems import TaskScore
 from benchmarks.quality.work import mapped, tracked
 from benchmarks.quality.workspace import Workspace
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.evaluation.scoring import Share, half_of, score_pairs, score_stream
+from dedup_service.core.evaluation.scoring import half_of, score_pairs, score_stream
+from dedup_service.core.evaluation.share import Share
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.rules.rule import MatchRule

@@ -29,7 +29,8 @@ from benchmarks.quality.store import Store, digest_of_code, digest_of_modules
 from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import Workspace
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.evaluation.scoring import Evaluation, Share, score_stream
+from dedup_service.core.evaluation.scoring import Evaluation, score_stream
+from dedup_service.core.evaluation.share import Share
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES

@@ -11,12 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges
+from dedup_service._native import PageText, distinct_ngrams
 from dedup_service.core.evidence.packed import SHINGLE
-from dedup_service.core.kernels import kernel
 from dedup_service.core.page import Page
-from dedup_service.core.text.folded_pages import without_repost_marks
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import fold, letters, without_headline
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -36,84 +33,48 @@ class ShingleSets:
 
     def jaccard(self, one: Integers, other: Integers) -> npt.NDArray[np.float64]:
         """Return the similarity of each pair of sets: float64[m]; 0 for two empty sets."""
-        return _jaccard(self.offsets, self.values, one, other)
+        sets = np.split(self.values, self.offsets[1:-1])
+        pairs = zip(one.tolist(), other.tolist(), strict=True)
+        common = np.array([len(np.intersect1d(sets[a], sets[b], assume_unique=True)) for a, b in pairs], np.int64)
+        union = self.sizes[one] + self.sizes[other] - common
+        return common / np.maximum(union, 1)
 
     def alike(self, minimum: float) -> Edges:
         """Return all pairs of sets with a similarity of at least `minimum`, which must be greater than 0."""
-        owners = np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
-        order = np.argsort(self.values, kind="stable")
+        sizes = self.sizes
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        order = np.argsort(self.values, kind="stable")  # the owners of a value are ascending
+        owners_by_value = owners[order]
         starts = np.flatnonzero(np.r_[True, np.diff(self.values[order]) != 0])
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(order)]))
-        later, earlier, found = _alike(self.offsets, rank, starts, owners[order], minimum)
-        return Edges(later, earlier, found)
+        held_before, first_owner = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+        first_owner[order] = np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+        held_before[order] = np.arange(len(order)) - first_owner[order]
+        found = [np.empty((3, 0))]
+        for page, members in enumerate(zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)):
+            begins, counts = first_owner[slice(*members)], held_before[slice(*members)]
+            places = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+            common = np.bincount(owners_by_value[places], minlength=1)
+            earlier = np.flatnonzero(common)
+            likeness = common[earlier] / (sizes[page] + sizes[earlier] - common[earlier])
+            enough = likeness >= minimum
+            found.append(np.stack([np.full(enough.sum(), page), earlier[enough], likeness[enough]]))
+        later, earlier, likeness = np.concatenate(found, axis=1)
+        return Edges(later.astype(np.int64), earlier.astype(np.int64), likeness)
 
 
 def body_of(page: Page) -> str:
     """Return the folded body of a page as the evidence uses it."""
-    return without_repost_marks(without_headline(fold(page.text), fold(page.title)))
+    return PageText(page.title, page.text).body
+
+
+def ngrams_of(text: str, title: str = "") -> Words:
+    """Return the hashes of the distinct 5-grams of the letters of a page's body: uint64[n]."""
+    return np.frombuffer(distinct_ngrams(PageText(title, text).letters, SHINGLE), np.uint64)
 
 
 def shingle_sets(pages: Sequence[Page]) -> ShingleSets:
     """Return the sets of 5-grams of the bodies of `pages`."""
-    sets = [np.sort(distinct_ngrams(letters(body_of(page)), SHINGLE)) for page in pages]
+    sets = [np.sort(ngrams_of(page.text, page.title)) for page in pages]
     offsets = np.zeros(len(sets) + 1, np.int64)
     np.cumsum([len(found) for found in sets], out=offsets[1:])
     return ShingleSets(offsets, np.concatenate(sets) if sets else np.empty(0, np.uint64))
-
-
-@kernel
-def _jaccard(offsets: Integers, values: Words, one: Integers, other: Integers) -> npt.NDArray[np.float64]:
-    found = np.zeros(len(one), np.float64)
-    for pair in range(len(one)):
-        i, end_i = offsets[one[pair]], offsets[one[pair] + 1]
-        j, end_j = offsets[other[pair]], offsets[other[pair] + 1]
-        total, common = end_i - i + end_j - j, 0
-        while i < end_i and j < end_j:
-            if values[i] == values[j]:
-                common += 1
-                i += 1
-                j += 1
-            elif values[i] < values[j]:
-                i += 1
-            else:
-                j += 1
-        if total:
-            found[pair] = common / (total - common)
-    return found
-
-
-@kernel
-def _alike(
-    offsets: Integers, rank: Integers, starts: Integers, owners: Integers, minimum: float
-) -> tuple[Integers, Integers, npt.NDArray[np.float64]]:
-    """Count, for each set, the members that it shares with each earlier set.
-
-    rank: number of each member among the distinct ones. starts: where the owners of a member begin in
-    `owners`; they are ascending.
-    """
-    count = len(offsets) - 1
-    room, found = 1 << 16, 0
-    later, earlier, likeness = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float64)
-    common, touched = np.zeros(count, np.int64), np.empty(count, np.int64)
-    for one in range(count):
-        seen = 0
-        for place in range(offsets[one], offsets[one + 1]):
-            at = starts[rank[place]]
-            while owners[at] < one:
-                if common[owners[at]] == 0:
-                    touched[seen] = owners[at]
-                    seen += 1
-                common[owners[at]] += 1
-                at += 1
-        for before in np.sort(touched[:seen]):
-            total = offsets[one + 1] - offsets[one] + offsets[before + 1] - offsets[before]
-            value = common[before] / (total - common[before])
-            common[before] = 0
-            if value >= minimum:
-                if found == room:
-                    later, earlier = np.append(later, later), np.append(earlier, earlier)
-                    likeness, room = np.append(likeness, likeness), 2 * room
-                later[found], earlier[found], likeness[found] = one, before, value
-                found += 1
-    return later[:found], earlier[:found], likeness[:found]

@@ -14,7 +14,7 @@ from benchmarks.quality.operators import OPERATORS, Names, Operator, names_in
 from benchmarks.quality.work import mapped
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.share import Share
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.core.rules.rule import MatchRule

@@ -19,12 +19,19 @@ Value = TypeVar("Value")
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORE = ROOT / "dedup_service" / "core"
+NATIVE = ROOT / "dedup_service" / "native"
 PREPARING = (
     "dedup_service.core.fingerprinter",
     "dedup_service.core.extraction",
     "dedup_service.core.evaluation.scoring",
 )
 """Modules that prepare pages and score verdicts; the modules that they do not import decide."""
+
+PREPARING_NATIVE = (
+    *("characters.rs", "evidence.rs", "prepare.rs"),
+    *("evidence/*.rs", "features/*.rs", "segmentation/*.rs", "text/*.rs"),
+)
+"""The same of the crate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,15 @@ def digest_of_code(*, preparing: bool = False) -> str:
     """Return a digest of the core and its data. preparing: only of PREPARING and all that they import."""
     paths = modules_behind(PREPARING) if preparing else CORE.rglob("*.py")
     data = (path for path in (ROOT / "dedup_service" / "runtime" / "data").iterdir() if path.is_file())
-    return digest_of_files(sorted(paths) + sorted(data))
+    return digest_of_files(
+        [*sorted(paths), *sorted(data), *native_files(PREPARING_NATIVE if preparing else ["**/*.rs"])]
+    )
+
+
+def native_files(patterns: Iterable[str]) -> list[Path]:
+    """Return the tables of the crate, and those of its sources that a pattern names."""
+    sources = (path for pattern in patterns for path in (NATIVE / "src").glob(pattern))
+    return sorted([*(NATIVE / "tables").iterdir(), *sources])
 
 
 def modules_behind(names: Iterable[str]) -> set[Path]:
@@ -81,8 +96,7 @@ def modules_behind(names: Iterable[str]) -> set[Path]:
 @cache
 def digest_of_baselines() -> str:
     """Return a digest of the modules that give the compared packages their text, and that run them."""
-    texts = [CORE / "text" / f"{name}.py" for name in ("normalise", "repost_markers", "ngrams")]
-    return digest_of_files([*texts, HERE / "baseline_features.py", HERE / "shingles.py"])
+    return digest_of_files([*native_files(["text/*.rs"]), HERE / "baseline_features.py", HERE / "shingles.py"])
 
 
 def digest_of_modules(names: Iterable[str]) -> str:

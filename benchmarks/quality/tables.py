@@ -14,7 +14,7 @@ from benchmarks.quality.profiles import Profiles
 from benchmarks.quality.scale_tables import copies_table, stream_table, work_table
 from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.systems import TaskScore
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.share import Share
 
 STRENGTHS = ("strength S1", "strength S2", "strength S3")
 KINDS = ("unrelated", "hardneg_topic", "hardneg_xwlb", "hardneg_law", "hardneg_list")

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from benchmarks.quality.baseline_features import BaselineFeatures, features_of
 from benchmarks.quality.corpora import Corpora, HtmlTask
-from benchmarks.quality.scheme_words import word_fingerprints
 from benchmarks.quality.shingles import ShingleSets, shingle_sets
 from benchmarks.quality.store import Store, digest_of_baselines, digest_of_code, digest_of_files
 from benchmarks.quality.work import mapped
@@ -97,7 +96,7 @@ class Workspace:
 
         def make() -> list[list[int | None]]:
             label = f"{task}: words of {len(spaces)} spaces"
-            return mapped(partial(word_fingerprints, tuple(spaces)), self.pages(task), label, self.processes)
+            return mapped(partial(_words, tuple(spaces)), self.pages(task), label, self.processes)
 
         rows = self._once(f"words-{task}", make, names)
         return [_array([row[number] for row in rows]) for number in range(len(spaces))]
@@ -135,6 +134,10 @@ def _array(values: Sequence[int | None]) -> Words:
 
 def _prepared(options: SpaceOptions, page: Page) -> PreparedPage:
     return replace(build_fingerprinter(options).prepare(page), page=replace(page, text=""))
+
+
+def _words(spaces: Sequence[SpaceOptions], page: Page) -> list[int | None]:
+    return [build_fingerprinter(options).fingerprint(page).words for options in spaces]
 
 
 def _extracted(html: HtmlTask) -> Page:

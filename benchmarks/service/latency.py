@@ -2,7 +2,7 @@
 
 The latency of a page is the time from its timestamp, taken when the producer accepts it, to the moment when
 a consumer with `read_committed` has its verdict. The service answers a first load before, so that broker and
-workers have compiled their code and know the common words.
+workers are warm.
 """
 
 import json

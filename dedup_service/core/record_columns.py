@@ -3,8 +3,8 @@
     columns[2:5], columns.take([0, 3])      # the same of some records
     columns.prepared(2), columns.record(2)  # one of them as a value
 
-Most pages of a log are new, and all that happens to a new page is done for many at once, from arrays. Values are made
-for the others alone, when somebody asks for them.
+Most pages of a log are new, and nothing needs a new page as a value. Values are made of the others alone, when somebody
+asks for them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,44 +12,38 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from dedup_service.core.dates import iso_of_day
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 
-WORDS, BODY, BODY_HASH, TEXT_HASH, REJECTED = 1, 2, 4, 8, 16
-"""Flags of a record: which hashes a page has, and that a record is not a page. They are on the wire."""
-
 NO_DAY, NO_PERCENT = -(1 << 31), 255
 """Of a page whose date or share of main text is not known. They are on the wire."""
 
-Hashes = npt.NDArray[np.uint64]
+Hashes = list[int | None]
+"""Unsigned 64-bit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordColumns:
     """n input records of one topic in the order of the log; the pages among them are of one space.
 
-    sequences: int64[n]. partitions, offsets: the places of the input records. present: uint8[n], flags. words …
-    text_hashes: uint64[n], 0 where there is none. days: int32[n], when pages were published (`core.dates`), or NO_DAY.
-    text_percents: uint8[n], as in `Page`, or NO_PERCENT. ids … reasons: as in `Page` and `PreparedPage`; of a record
-    that is not a page, `reasons` has the problem, and the other columns nothing.
+    partitions, offsets: the places of the input records. is_rejected: whether it is not a page. days: when pages were
+    published (`core.dates`), or NO_DAY. text_percents: as in `Page`, or NO_PERCENT. words … reasons: as in `Page` and
+    `PreparedPage`; of a record that is not a page, `reasons` has the problem, and the other columns nothing.
     """
 
     topic: str
     space_id: str
-    sequences: npt.NDArray[np.int64]
+    sequences: list[int]
     partitions: list[int]
     offsets: list[int]
-    present: npt.NDArray[np.uint8]
+    is_rejected: list[bool]
     words: Hashes
     bodies: Hashes
     body_hashes: Hashes
     text_hashes: Hashes
-    days: npt.NDArray[np.int32]
-    text_percents: npt.NDArray[np.uint8]
+    days: list[int]
+    text_percents: list[int]
     urls: list[str]
     ids: list[str]
     canonical_urls: list[str]
@@ -65,10 +59,7 @@ class RecordColumns:
         if len(parts) == 1:
             return parts[0]
         columns = zip(*(_columns_of(part) for part in parts), strict=True)
-        joined: Iterator[Any] = (
-            np.concatenate(column) if isinstance(column[0], np.ndarray) else list(chain.from_iterable(column))
-            for column in columns
-        )
+        joined: Iterator[Any] = (list(chain.from_iterable(column)) for column in columns)
         return cls(parts[0].topic, parts[0].space_id, *joined)
 
     def __len__(self) -> int:
@@ -80,18 +71,13 @@ class RecordColumns:
 
     def take(self, places: Sequence[int]) -> "RecordColumns":
         """Return the records at some places, ascending."""
-        rows = np.array(places, np.int64)
-        taken: Iterator[Any] = (
-            column[rows] if isinstance(column, np.ndarray) else [column[place] for place in places]
-            for column in _columns_of(self)
-        )
+        taken: Iterator[Any] = ([column[place] for place in places] for column in _columns_of(self))
         return RecordColumns(self.topic, self.space_id, *taken)
 
     @property
     def rejected(self) -> list[int]:
         """The places of the records that are not pages."""
-        places: list[int] = np.flatnonzero(self.present & REJECTED).tolist()
-        return places
+        return [place for place, is_rejected in enumerate(self.is_rejected) if is_rejected]
 
     def source(self, place: int) -> Source:
         """Return the place of an input record."""
@@ -99,34 +85,32 @@ class RecordColumns:
 
     def prepared(self, place: int) -> PreparedPage:
         """Return a page."""
-        present = int(self.present[place])
-        words, body = int(self.words[place]), int(self.bodies[place])
-        percent = int(self.text_percents[place])
+        percent = self.text_percents[place]
         return PreparedPage(
             Page(
                 url=self.urls[place],
                 canonical_url=self.canonical_urls[place],
                 id=self.ids[place],
                 title=self.titles[place],
-                date=iso_of_day(int(self.days[place])),
+                date=iso_of_day(self.days[place]),
                 text_percent=percent if percent <= 100 else None,
                 claimed_url=self.claimed_urls[place],
             ),
-            Fingerprint(words if present & WORDS else None, body if present & BODY else None),
-            int(self.body_hashes[place]) if present & BODY_HASH else None,
+            Fingerprint(self.words[place], self.bodies[place]),
+            self.body_hashes[place],
             self.evidence[place],
             self.reasons[place],
-            int(self.text_hashes[place]) if present & TEXT_HASH else None,
+            self.text_hashes[place],
             self.keys[place],
         )
 
     def numbered_page(self, place: int) -> tuple[int, PreparedPage]:
         """Return the sequence of a page, and the page."""
-        return int(self.sequences[place]), self.prepared(place)
+        return self.sequences[place], self.prepared(place)
 
     def record(self, place: int) -> PageRecord | RejectedRecord:
         """Return a record as a value."""
-        if self.present[place] & REJECTED:
+        if self.is_rejected[place]:
             return RejectedRecord(self.source(place), self.reasons[place] or "")
         return PageRecord(self.source(place), self.prepared(place), self.space_id)
 
@@ -136,7 +120,7 @@ class RecordColumns:
 
     def numbered(self) -> Iterator[tuple[int, PageRecord | RejectedRecord]]:
         """Yield all records as values, each with its sequence."""
-        return zip(self.sequences.tolist(), self.records(), strict=True)
+        return zip(self.sequences, self.records(), strict=True)
 
 
 def _columns_of(records: RecordColumns) -> list[Any]:

@@ -22,8 +22,8 @@ class Space:
     """How fingerprints are made.
 
     scheme: the weighting scheme of the `words` channel.
-    segmenter, converter: name and version of the Chinese segmenter and of OpenCC, since their dictionaries
-    decide.
+    segmenter: name and version of the Chinese segmenter, whose dictionary decides.
+    characters: releases of Unicode and of OpenCC whose tables fold texts and find words.
     unspaced: how Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or ICU's
     version.
     idf, stop_words, markers, user_words: digests of the tables in use.
@@ -34,7 +34,7 @@ class Space:
 
     scheme: Scheme
     segmenter: str
-    converter: str
+    characters: str
     idf: str
     stop_words: str
     markers: str

@@ -16,7 +16,7 @@ from itertools import pairwise
 import regex
 from rapidfuzz.distance import Indel  # difflib is cubic in repeated sentences, and pages are untrusted
 
-from dedup_service.core.text.normalise import fold
+from dedup_service._native import fold
 
 Spans = Sequence[tuple[int, int]]
 """Places (start, stop) of a text, ascending and disjoint."""

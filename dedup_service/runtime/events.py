@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dedup_service.core.index.block_index import IndexStatistics
-from dedup_service.core.index.cell_index import CellStatistics
+from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Verdict
 
 _LOG = logging.getLogger(__name__)

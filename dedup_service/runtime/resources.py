@@ -6,6 +6,7 @@ processes; the tables are read where they are used, once per process.
 
 import threading
 import tomllib
+from collections import ChainMap
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,23 +18,19 @@ from typing import Literal
 
 import msgspec
 
+from dedup_service._native import CHARACTER_TABLES, Preparer
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.features.lexicon import Lexicon
 from dedup_service.core.features.weighting_schemes import SCHEMES, scheme_named
+from dedup_service.core.features.words import parse_user_words
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import RULES, parse_profile, rule_named
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import PAIRS, Space, digest
-from dedup_service.core.text.segmentation import segmenter_version
-from dedup_service.core.text.segmentation.by_script import ScriptSegmenter
-from dedup_service.core.text.segmentation.chinese import parse_user_words
-from dedup_service.core.text.segmentation.segmenter import Segmenter
-from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
-from dedup_service.runtime.jieba_dictionary import chinese_segmenter, jieba_folder
+from dedup_service.core.text.icu_words import icu_version, icu_words
+from dedup_service.runtime.jieba_dictionary import cache_folder, jieba_folder, parts_of_speech
 
-_OF_THREAD = threading.local()
 _READING = threading.Lock()
 
 
@@ -78,39 +75,40 @@ def prepare(page: Page, space: SpaceOptions | None = None) -> PreparedPage:
 
 
 def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
-    """Return this thread's fingerprinter for `options`; ConfigurationError names what cannot be read.
-
-    The tables are read once per process and shared; each thread has its own cache of words.
-    """
-    options = options or SpaceOptions()
-    built: dict[SpaceOptions, Fingerprinter] = _OF_THREAD.__dict__.setdefault("built", {})
-    if options not in built:
-        with _READING:  # a cache alone would let each of several threads read the tables
-            parts = _parts(options)
-        built[options] = Fingerprinter(*parts)
-    return built[options]
+    """Return the fingerprinter for `options`, one for all threads; ConfigurationError names what cannot be read."""
+    with _READING:  # a cache alone would let each of several threads read the tables
+        return _built(options or SpaceOptions())
 
 
 @cache
-def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
+def _built(options: SpaceOptions) -> Fingerprinter:
     idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
     lexicon = default_lexicon()
     icu = _uses_icu(options.unspaced)
     space = Space(
         scheme=scheme_named(options.scheme, without=options.without, settings=options.factors),
-        segmenter=f"{segmenter_version('jieba')} compiled",
-        converter=f"OpenCC {version('opencc')}",
+        segmenter=f"jieba {version('jieba')}",
+        characters=CHARACTER_TABLES,
         idf=digest(idf),
-        stop_words=digest("\n".join(sorted(lexicon.stop_words))),
+        stop_words=digest("\n".join(lexicon.stop_words)),
         markers=digest("\n".join(lexicon.markers)),
         user_words=digest(user_words),
-        unspaced=segmenter_version("icu") if icu else PAIRS,
+        unspaced=icu_version() if icu else PAIRS,
         bits=options.bits,
     )
-    chinese = chinese_segmenter(parse_user_words(user_words.splitlines()))
-    spaced = UnicodeSegmenter()
-    return space, ScriptSegmenter(chinese, IcuSegmenter(spaced) if icu else spaced), lexicon, IdfTable(idf)
+    words = parse_user_words(user_words.splitlines())
+    preparer = Preparer(
+        space,
+        jieba=jieba_folder(),
+        idf=idf,
+        stop_words=lexicon.stop_words,
+        markers=lexicon.markers,
+        user_words=list(words),
+        cache=cache_folder(),
+        icu=icu_words if icu else None,
+    )
+    return Fingerprinter(space, preparer, lambda: ChainMap(words, parts_of_speech()))
 
 
 def _uses_icu(unspaced: str | None) -> bool:
@@ -195,7 +193,6 @@ def space_of(name: str | None, idf: str | None = None) -> SpaceOptions:
     return replace(space, idf=idf or space.idf)
 
 
-@cache
 def jieba_idf() -> str:
     """Return the IDF table that jieba ships (270,132 words), without importing jieba."""
     return _text(jieba_folder() / "analyse" / "idf.txt", "IDF table")

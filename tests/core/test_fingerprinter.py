@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.features.simhash import hamming
+from dedup_service._native import PageText, Preparer, distinct_ngrams, fold
+from dedup_service.core.errors import InternalError
+from dedup_service.core.features.simhash import hamming, simhash
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.core.text.exact_form import exact_hashes
-from dedup_service.core.text.normalise import fold, fold_exactly, without_headline
-from dedup_service.core.text.page_text import PageText, PageTexts
 from dedup_service.runtime import resources
+from dedup_service.runtime.jieba_dictionary import jieba_folder
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 BODY = (
@@ -54,16 +54,6 @@ def test_typography_and_script_do_not_move_a_fingerprint() -> None:
 TEXTS = st.text(alphabet=st.sampled_from("ab \n\0漢é́ﬁ가Ⅷ\r、1²½"), max_size=30)
 
 
-@given(title=TEXTS, text=TEXTS)
-def test_title_and_body_are_folded_apart(title: str, text: str) -> None:
-    """The end of the title and the beginning of the body never affect each other."""
-    folded_title, exact_title, exact = fold(title), fold_exactly(title)[1], fold_exactly(text)[1]
-    prepared = prepare(page(text, title))
-    bare = PageTexts.of([PageText.of(exact_title, without_headline(exact, exact_title))])
-    assert [(prepared.body_hash, prepared.text_hash)] == exact_hashes(bare)
-    assert set(build_fingerprinter().words(page("", title))) == set(build_fingerprinter().words(page("", folded_title)))
-
-
 LANGUAGES = (
     BODY,
     ENGLISH,
@@ -74,6 +64,33 @@ LANGUAGES = (
     "",
     " ",
 )
+
+
+@given(title=TEXTS, text=TEXTS)
+def test_title_and_body_are_folded_apart(title: str, text: str) -> None:
+    """The end of the title and the beginning of the body never affect each other."""
+    prepared, of_title = prepare(page(text, title)), build_fingerprinter().words(page("", title))
+    assert (prepared.body_hash, prepared.text_hash) == PageText(title, text).exact_hashes
+    assert set(of_title) == set(build_fingerprinter().words(page("", fold(title))))
+
+
+SPACES = (
+    SpaceOptions(unspaced="pairs"),
+    SpaceOptions(unspaced="icu", bits=128),
+    SpaceOptions(scheme="tf", factors=("tf=log", "hash=java", "marker=3", "marker_by=word"), unspaced="icu"),
+    SpaceOptions(factors=("combine=sum", "with_title=off", "min_chars=3"), unspaced="pairs"),
+)
+
+
+@given(st.lists(TEXTS | st.sampled_from(LANGUAGES), max_size=3).map("".join), TEXTS, st.sampled_from(SPACES))
+def test_both_channels_are_the_simhash_of_their_features(text: str, title: str, space: SpaceOptions) -> None:
+    """The crate's fingerprints are those of the formulas: of weighted words, and of n-grams that weigh 1 each."""
+    fingerprinter, item = build_fingerprinter(space), page(text, title)
+    found, scheme, bits = fingerprinter.fingerprint(item), fingerprinter.space.scheme, space.bits
+    assert found.words == scheme.fingerprint(text, lambda: fingerprinter._table(item), bits=bits)
+    ngrams = memoryview(distinct_ngrams(PageText(title, text).letters, fingerprinter.space.shingle)).cast("Q").tolist()
+    assert (found.body is None) == (not ngrams)
+    assert (found.body or 0) % 2**64 == (simhash(ngrams, [1] * len(ngrams)) or 0)
 
 
 @given(
@@ -92,7 +109,9 @@ LANGUAGES = (
 def test_pages_are_prepared_together_as_alone(pages: list[Page], scheme: str) -> None:
     """Whatever pages are beside it, in any order of scripts, a page gets what it gets alone."""
     fingerprinter = build_fingerprinter(SpaceOptions(scheme=scheme))
-    assert fingerprinter.prepare_all(pages) == [fingerprinter.prepare(each) for each in pages]
+    alone = [fingerprinter.prepare(each) for each in pages]
+    assert fingerprinter.prepare_all(pages) == alone
+    assert fingerprinter.prepare_all(pages * 20, threads=2) == alone * 20
 
 
 def test_many_and_long_pages_are_prepared_in_parts() -> None:
@@ -217,11 +236,9 @@ def test_every_scheme_has_its_own_space(scheme: str) -> None:
 
 def test_the_same_options_make_the_same_space() -> None:
     """A space id depends only on what makes fingerprints."""
-    resources._parts.cache_clear()
-    resources._OF_THREAD.__dict__.clear()
+    resources._built.cache_clear()
     first = build_fingerprinter().space_id
-    resources._parts.cache_clear()
-    resources._OF_THREAD.__dict__.clear()
+    resources._built.cache_clear()
     assert build_fingerprinter(SpaceOptions()).space_id == first
 
 
@@ -239,3 +256,16 @@ def test_a_prepared_page_can_be_compared_by_value() -> None:
     """Preparing is a pure function of the page."""
     item = page(keywords=("大桥", "交通"))
     assert prepare(item) == prepare(dataclasses.replace(item))
+
+
+def test_a_fault_of_the_icu_function_is_reported() -> None:
+    """An exception, or words that are not those of the text, are faults of ours."""
+
+    def fail(_: str) -> list[str]:
+        raise ValueError("no dictionary")
+
+    space = build_fingerprinter(SpaceOptions(unspaced="icu")).space
+    for cut, message in ((fail, "no dictionary"), (lambda _: ["x"], "have 1 characters, and the text has")):
+        preparer = Preparer(space, jieba=jieba_folder(), idf="a 1\n", stop_words=(), markers=(), icu=cut)
+        with pytest.raises(InternalError, match=message):
+            preparer.prepare([page("ขอบคุณ", "")])

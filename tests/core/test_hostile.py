@@ -7,10 +7,10 @@ import time
 
 import pytest
 
+from dedup_service._native import fold
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction, extract, to_page
 from dedup_service.core.page import Page
-from dedup_service.core.text.normalise import MAX_MARKS, fold
 from dedup_service.core.url import page_addresses
 from dedup_service.runtime.resources import build_fingerprinter
 from dedup_service.runtime.workers.preparation import get_ready
@@ -21,6 +21,7 @@ GROWTH = 4
 ENOUGH_S = 0.3
 """Processor time that is too little to compare; quadratic work on these sizes takes seconds."""
 ADDRESS = "http://a.test/"
+MAX_MARKS = 30
 
 
 @pytest.fixture(autouse=True, scope="module")

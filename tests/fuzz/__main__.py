@@ -4,7 +4,7 @@
 
 TWINSIEVE_FUZZ_EXAMPLES: examples of all parsers together, 100,000 by default. A process has a limit
 on its address space, and is ended by the system if native code takes too long (see `budget`); the others run all
-the same. Compiled loops check their indexes (numba's NUMBA_BOUNDSCHECK).
+the same.
 Minimal inputs belong into `corpus/found.py`.
 """
 
@@ -23,13 +23,6 @@ from tests.fuzz.examples import TOTAL
 from tests.fuzz.reporter import REPORT
 
 HERE = Path(__file__).parent
-CHECKED_CODE = HERE.parent.parent / "build" / "checked-kernels"
-CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(CHECKED_CODE)}
-"""Compiled loops check their indexes here, with machine code of their own: threads of `filter` run them unchecked."""
-
-COMPILING = "1000"
-"""Examples of a first run, whose loops are compiled while its time is measured: what it finds does not count."""
-
 DEFAULT_TOTAL = 100_000
 
 
@@ -48,7 +41,7 @@ def _run(file: Path, total: str) -> Ran:
     with tempfile.TemporaryDirectory() as folder:
         report, current = Path(folder, "report"), Path(folder, "current")
         started = time.monotonic()
-        environment = {**os.environ, **CHECKED, TOTAL: total, CURRENT: str(current), REPORT: str(report)}
+        environment = {**os.environ, TOTAL: total, CURRENT: str(current), REPORT: str(report)}
         ended = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", str(file)],
             env=environment, capture_output=True, text=True, errors="replace", check=False,
@@ -70,10 +63,6 @@ def main(names: list[str]) -> int:
     """Run the parsers in the files `names`, or all; return the exit code."""
     total = os.environ.get(TOTAL) or str(DEFAULT_TOTAL)
     files = [Path(name) for name in names] or sorted(HERE.glob("test_*.py"))
-    if not CHECKED_CODE.exists():
-        print("compiling loops with checks of their indexes: this takes minutes, once", flush=True)
-        for file in files:
-            _run(file, COMPILING)
     print(f"{'parser':16} {'examples':>9} {'seconds':>8} {'findings':>9}")
     all_run = []
     for file in files:

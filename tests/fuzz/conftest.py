@@ -7,10 +7,9 @@ import pytest
 
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.extraction import extract
 from dedup_service.core.page import Page
-from dedup_service.core.text.normalise import fold_exactly
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import get_ready
 from tests.core.hostile import SENTENCE
 from tests.fuzz.quantities import QUANTITIES
 from tests.fuzz.reporter import REPORT, Reporter
@@ -25,11 +24,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _warm() -> None:
-    """Load and compile what the first examples would wait for."""
-    get_ready(None)
+    """Load what the first examples would wait for."""
+    extract(f"<p>{SENTENCE * 9}</p>")
     packed = []
     for text in TEXTS:
-        fold_exactly(text)
         page = Page(url="", canonical_url="", id="", title=text, text=text, keywords=(text,))
         build_fingerprinter().words(page)
         packed.append(Evidence(build_fingerprinter().prepare(page).evidence))

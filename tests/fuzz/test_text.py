@@ -1,16 +1,13 @@
 """Texts: folding, segmentation and evidence of any string."""
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.keys import LEVELS, MAX_LEVELS, PARTS, packed_keys, unpacked_keys
+from dedup_service._native import PageText, cut_at_boundaries, exact_form, fold
+from dedup_service.core.evidence.keys import LEVELS, MAX_LEVELS, PARTS, unpacked_keys
 from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS, Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import Page
-from dedup_service.core.text.exact_form import exact_form
-from dedup_service.core.text.normalise import code_points, fold, fold_exactly, fold_slowly, letters
-from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
 from dedup_service.runtime.resources import build_fingerprinter
 from tests.fuzz.budget import within
 from tests.fuzz.examples import fuzzed
@@ -24,7 +21,8 @@ CHARACTERS = st.sampled_from(
         *"\u0301\u0315\u200d\ufe0f\u3099\u3000\0\u2028\ud800\U0001f600",
     ]
 )
-STRINGS = st.lists(CHARACTERS | st.characters(), max_size=60).map("".join)
+OF_ANY_BLOCK = st.builds(lambda block, place: chr(block << 7 | place), st.integers(0, 0x21FF), st.integers(0, 0x7F))
+STRINGS = st.lists(CHARACTERS | OF_ANY_BLOCK | st.characters(), max_size=60).map("".join)
 TEXTS = STRINGS | hostile("text", 2_000).map(str)
 PACKED = st.builds(
     lambda title, text: build_fingerprinter().prepare(page(text, title)).evidence, STRINGS, STRINGS
@@ -38,21 +36,21 @@ def page(text: str, title: str = "") -> Page:
 def check(text: str, title: str = "") -> None:
     """What must hold for any text and title."""
     with within(text, title):
-        folded, exact = fold_exactly(text)
+        folded, texts = fold(text), PageText(title, text)
         prepared = build_fingerprinter().prepare(page(text, title))
         words = build_fingerprinter().words(page(text, title))
-    assert folded == fold(text) == fold_slowly(text)
     assert fold(folded) == folded
     assert len(folded) <= 20 * len(text), "U+FDFA is 18 characters"
-    assert len(letters(folded)) <= len(folded)
-    assert len(exact_form(code_points(exact))) <= len(exact)
+    assert texts.title == fold(title)
+    assert texts.body in folded
+    assert len(texts.letters) <= len(texts.body)
+    assert all(len(exact_form(exact)) <= len(exact) for exact in texts.exact)
     assert all(words)
-    assert all(piece in folded for piece in UnicodeSegmenter().cut(folded))
-    again = build_fingerprinter().prepare(page(text, title))
-    assert again == prepared
+    assert all(piece in folded for piece in cut_at_boundaries(folded))
+    other = page(title, text)
+    assert build_fingerprinter().prepare_all([other, page(text, title), other], threads=2)[1] == prepared
     check_evidence(prepared.evidence)
-    if prepared.keys:
-        assert packed_keys(unpacked_keys(prepared.keys, LEVELS)) == prepared.keys
+    assert all(list(part) == sorted(part) for part in unpacked_keys(prepared.keys, LEVELS))
 
 
 def check_evidence(packed: bytes) -> None:
@@ -66,13 +64,13 @@ def check_evidence(packed: bytes) -> None:
         assert len(evidence.metadata) <= len(packed)
         assert evidence.letters >= 0
         assert 0 <= evidence.figures < 1 << 64
-    assert values.dtype == np.dtype("<u4")
+    assert all(0 <= value < 1 << 32 for value in values)
 
 
 @fuzzed(50)
 @given(text=TEXTS, title=STRINGS)
 def test_any_text_is_folded_cut_and_packed(text: str, title: str) -> None:
-    """Folding agrees with its definition and is idempotent; whatever follows is bounded and the same again."""
+    """Folding is idempotent; whatever follows is bounded, and the same again beside other pages in threads."""
     check(text, title)
 
 
@@ -98,4 +96,5 @@ def test_any_evidence_is_compared(one: bytes, other: bytes) -> None:
 def test_any_bytes_are_keys(packed: bytes, levels: int) -> None:
     """Keys of another size than the index has are none."""
     with within(packed):
-        assert unpacked_keys(packed, levels).shape == (PARTS, levels)
+        keys = unpacked_keys(packed, levels)
+        assert [len(part) for part in keys] == [levels] * PARTS

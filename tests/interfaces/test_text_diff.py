@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.normalise import fold
+from dedup_service._native import fold
 from dedup_service.interfaces.text_diff import MAX_UNITS, Passage, Piece, passages, unshared_numbers
 
 TEXT = st.text(st.sampled_from("ab 1.。！？\n，”中文é"), max_size=60) | st.text(max_size=40)

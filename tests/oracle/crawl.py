@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
-from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
@@ -29,10 +28,9 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.splitmix import splitmix64
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
 from dedup_service.runtime.kafka.messages.log_record import numbered
+from tests.made_evidence import prepared_text
 from tests.oracle.log import Oracle
 from tests.sharded_run import LoggedMessage, messages_of
 
@@ -157,9 +155,8 @@ class Crawl:
 @cache
 def _read(title: str, text: str) -> tuple[bytes, bytes, int]:
     """Return evidence and keys of a text, and how many letters it has."""
-    folded = letters(text)
-    keys = packed_keys(min_hash_keys(distinct_ngrams(folded, SHINGLE), LEVELS))
-    return pack_evidence(title, text, folded, b""), keys, len(folded)
+    made = prepared_text(text, title)
+    return made.evidence, made.keys, Evidence(made.evidence).letters
 
 
 class WrittenLog:

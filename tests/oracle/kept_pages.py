@@ -5,6 +5,7 @@ Keys are the exception: what shares them is defined by the order of pages, so ce
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -141,7 +142,7 @@ class KeptPages:
             self._rows[row] = None
             self._effect(REMOVED, kept)
 
-    def candidates(self, rule: MatchRule, prepared: PreparedPage, common: npt.NDArray[np.uint32]) -> list[KeptPage]:
+    def candidates(self, rule: MatchRule, prepared: PreparedPage, common: Sequence[int]) -> list[KeptPage]:
         """Return the candidates for a page, the earliest first.
 
         They are, of each, the 64 earliest pages with the same text and those with the same body; of a page that
@@ -175,7 +176,7 @@ class KeptPages:
         rows = [] if value is None else self._same.get((name, value), [])
         return [row for row in rows if self._rows[row] is not None][:EARLIEST]
 
-    def _young(self, rule: MatchRule, evidence: Evidence, sieve: bytes, common: npt.NDArray[np.uint32]) -> set[int]:
+    def _young(self, rule: MatchRule, evidence: Evidence, sieve: bytes, common: Sequence[int]) -> set[int]:
         young = self._sieves[self._youngest : len(self._rows)] ^ np.frombuffer(sieve, np.uint64)
         passed = np.flatnonzero(bit_counts(young.ravel()).reshape(-1, 2).sum(axis=1) <= MOST_DIFFERING)
         found = set()
@@ -198,7 +199,7 @@ class KeptPages:
         return bits
 
 
-def may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> bool:
+def may_be_similar(kept: bytes, evidence: Evidence, common: Sequence[int], min_jaccard: float) -> bool:
     """Return whether a kept page may have a Jaccard similarity of `min_jaccard` to a page.
 
     common: sentences of the page that are its host's own text. Only those that both have are known, so a page of which
@@ -207,14 +208,14 @@ def may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint3
     other = Evidence(kept)
     if not (evidence.shingles and other.shingles):
         return False
-    sentences = evidence.sentence_values.tolist()
-    ours = set(common.tolist()) & set(sentences)
+    sentences = evidence.sentence_values
+    ours = set(common) & set(sentences)
     known, a_letter = letters_of(sentences), evidence.shingles / evidence.letters if evidence.letters else 0.0
     if known:
         a_letter *= max(1.0, evidence.letters / known)
     rough = estimated_jaccard(evidence.sketch, other.sketch)
     shared = rough * ((evidence.shingles + other.shingles) / (1.0 + rough))
-    rest = max(0.0, shared - letters_of(ours & set(other.sentence_values.tolist())) * a_letter)
+    rest = max(0.0, shared - letters_of(ours & set(other.sentence_values)) * a_letter)
     own = evidence.shingles - min(letters_of(ours), float(evidence.letters)) * a_letter
     return rough >= min_jaccard and rest >= min_jaccard * max(rest, own)
 

@@ -8,11 +8,10 @@ is looked up in dictionaries (`tests.oracle.kept_pages`). Shares with the code u
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
-
-import numpy as np
 
 from dedup_service._native import HostText
 from dedup_service.core.evidence.packed import Evidence
@@ -214,7 +213,7 @@ class Oracle:
             self._guards.unmatched()
         self._let_expire(AFTER_PAGE)
         evidence = Evidence(prepared.evidence)
-        if len(evidence.sentence_values):
+        if evidence.sentence_values:
             host = host_hash(prepared.page.canonical_url)
             self._host_text.learn(host, evidence.terms, prepared.keys, evidence.sentence_values)
         return answer
@@ -266,10 +265,7 @@ class Oracle:
     def _candidates(self, rule: MatchRule, prepared: PreparedPage) -> list[KeptPage]:
         """Return the candidates; of many, those that may be similar without the host's own text."""
         evidence = Evidence(prepared.evidence)
-        sentences = evidence.sentence_values
-        common = sentences[
-            np.array(self._host_text.common(host_hash(prepared.page.canonical_url), sentences), np.bool_)
-        ]
+        common = self._common(prepared, evidence.sentence_values)
         found = self._kept.candidates(rule, prepared, common)
         if not rule.verified:
             return found
@@ -279,6 +275,11 @@ class Oracle:
             if _same_text(kept.prepared, prepared)
             or may_be_similar(kept.prepared.evidence, evidence, common, least_similarity(rule))
         ]
+
+    def _common(self, prepared: PreparedPage, sentences: Sequence[int]) -> list[int]:
+        """Return those of some sentences that are text of a page's host."""
+        are_common = self._host_text.common(host_hash(prepared.page.canonical_url), sentences)
+        return list(compress(sentences, are_common))
 
     def _compared(self, rule: MatchRule, kept: KeptPage, prepared: PreparedPage) -> _Found | None:
         """Return the match with a kept page, None if the rule does not accept it."""
@@ -310,9 +311,9 @@ class Oracle:
     def _similarity(self, rule: MatchRule, kept: KeptPage, prepared: PreparedPage) -> Similarity | None:
         """Return the similarity without the hosts' own text; None for pages that are not compared."""
         ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
-        sentences = np.union1d(ours.sentence_values, theirs.sentence_values)
+        sentences = sorted({*ours.sentence_values, *theirs.sentence_values})
+        common = sorted({*self._common(kept.prepared, sentences), *self._common(prepared, sentences)})
         hosts = {host_hash(page.page.canonical_url) for page in (kept.prepared, prepared)}
-        common = sentences[np.any([self._host_text.common(host, sentences) for host in hosts], axis=0).astype(np.bool_)]
         if estimated_jaccard(ours.sketch, theirs.sketch) < least_similarity(rule):
             return None
         distance = Distance(**_distance(kept.prepared, prepared))

@@ -2,18 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
-from dedup_service.core.evidence.sentences import LENGTH_BITS, LETTERS_A_QUARTER
-from dedup_service.core.evidence.similarity import NONE_COMMON, Combined, jaccard
-from dedup_service.core.evidence.sketch import BINS
+from dedup_service.core.evidence.packed import (
+    BINS,
+    LENGTH_BITS,
+    LETTERS_A_QUARTER,
+    MAX_NUMBERS,
+    MAX_SENTENCES,
+    Evidence,
+)
+from dedup_service.core.evidence.similarity import Combined, jaccard
 from dedup_service.core.verdict import Distance
 
 T = TypeVar("T", int, tuple[int, int])
@@ -32,14 +34,14 @@ class PlainSimilarity:
     one: Evidence
     other: Evidence
     distance: Distance = field(default_factory=Distance)
-    common: npt.NDArray[np.uint32] = field(default_factory=lambda: NONE_COMMON)
+    common: Sequence[int] = ()
     same_host: bool = False
 
     def __post_init__(self) -> None:
         pages, distance = (self.one, self.other), self.distance
         self.words_distance = math.inf if distance.words is None else distance.words
         self.body_distance = math.inf if distance.body is None else distance.body
-        self._compare_texts(pages, set(self.common.tolist()))
+        self._compare_texts(pages, set(self.common))
         self._compare_numbers(pages)
         shares = [(page.letters - page.size) / page.letters * 15 / 7 if page.letters else 0.0 for page in pages]
         self.alphabetic = min(1.0, max(shares))
@@ -61,7 +63,7 @@ class PlainSimilarity:
         left = [1.0 - gone / page.letters if gone else 1.0 for page, gone in zip(pages, lost, strict=True)]
         self.min_letters = max(0.0, min(page.size * share for page, share in zip(pages, left, strict=True)))
 
-        ours, theirs = _as_far_as_both(*(page.sentence_values.tolist() for page in pages), most=MAX_SENTENCES)
+        ours, theirs = _as_far_as_both(*(page.sentence_values for page in pages), most=MAX_SENTENCES)
         either = letters_of((ours | theirs) & common)
         shared = letters_of(ours & theirs & common) / either if either else 0.0
         fewer = min(len(ours - common), len(theirs - common))
@@ -107,7 +109,7 @@ def letters_of(sentences: Iterable[int]) -> int:
 
 def _letters_of_common(page: Evidence, common: set[int]) -> float:
     """Return the letters of the common sentences of a page, at most all; estimated if not all of them are known."""
-    known, found = page.sentence_values.tolist(), float(letters_of(common & set(page.sentence_values.tolist())))
+    known, found = page.sentence_values, float(letters_of(common & set(page.sentence_values)))
     if page.sentence_count > MAX_SENTENCES and letters_of(known):
         found *= max(1.0, page.letters / letters_of(known))
     return min(found, float(page.letters))

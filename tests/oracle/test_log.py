@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.replica import Replica
-from dedup_service.core.evidence.packed import Evidence, pack_evidence
-from dedup_service.core.evidence.similarity import Combined, pack
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
@@ -31,9 +31,9 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
+from tests import made_evidence
 from tests.oracle.kept_pages import bit_counts
 from tests.oracle.log import OracleAnswer, answers
 from tests.page_names import NamesInMemory
@@ -85,7 +85,7 @@ def evidence_of(seed: int) -> bytes:
     """Evidence of some of the sentences under some title, with metadata or without."""
     chosen = random.Random(seed)
     text = "".join(chosen.choices(SENTENCES, k=chosen.randrange(7)))
-    return pack_evidence(chosen.choice(TITLES), text, letters(text), pack(chosen.choice([(), ("a",), ("a", "b")])))
+    return made_evidence.evidence_of(text, chosen.choice(TITLES), chosen.choice([(), ("a",), ("a", "b")]))
 
 
 def fingerprint(chosen: random.Random) -> int | None:
@@ -201,7 +201,7 @@ def test_oracle_and_replica_agree_on_surges(runs: list[tuple[int, bool]], percen
     for offset, copied in enumerate(copied for length, copied in runs for _ in range(length)):
         url = f"https://site.example/{offset}"
         body = (offset % 97 if copied else offset) * 0x9E3779B97F4A7C15 % 2**64
-        evidence = pack_evidence(f"title {offset}", "", letters(""), pack(("a",)))
+        evidence = made_evidence.evidence_of("", f"title {offset}", ("a",))
         page = PreparedPage(Page(url=url, canonical_url=url, id=url), Fingerprint(None, body), offset, evidence)
         log.append((len(log), PageRecord(Source("pages", 0, offset), page, SPACE)))
     assert answers(log) == replica_answers(log)
@@ -215,7 +215,7 @@ def test_oracle_and_replica_agree_on_crowds() -> None:
 
     def add(host: str, body: int, body_hash: int) -> None:
         url = f"https://{host}.example/{len(log)}"
-        evidence = pack_evidence("one title", "", letters(""), pack(("a",)))
+        evidence = made_evidence.evidence_of("", "one title", ("a",))
         fingerprint = Fingerprint(None, body * 0x9E3779B97F4A7C15 % 2**64)
         page = PreparedPage(Page(url=url, canonical_url=url, id=url), fingerprint, body_hash, evidence)
         log.append((len(log), PageRecord(Source("pages", 0, len(log)), page, SPACE)))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import PROFILES, profile_text
 from dedup_service.runtime import resources
@@ -41,50 +42,27 @@ def test_a_missing_table_is_a_configuration_error() -> None:
 def test_the_word_lists_hold_both_languages() -> None:
     """Stop words and markers are in Chinese and English; comments are left out."""
     lexicon = default_lexicon()
-    assert {"的", "the"} <= lexicon.stop_words
+    assert {"的", "the"} <= set(lexicon.stop_words)
     assert {"总之", "综上所述", "但是", "in conclusion", "however"} <= set(lexicon.markers)
     assert not any(word.startswith("#") for word in (*lexicon.stop_words, *lexicon.markers))
 
 
-def test_threads_share_tables_but_not_words() -> None:
-    """Fingerprints made in many threads equal those of one thread: each has its own vocabulary."""
-    pages = [
-        Page(
-            url="u",
-            canonical_url="u",
-            id=str(n),
-            title=f"第{n}期",
-            text="".join(f"新词{n}{m}与旧词{m}。" for m in range(60)),
-        )
-        for n in range(48)
-    ]
-    expected = [build_fingerprinter().prepare(page) for page in pages]
-
-    def prepared(page: Page) -> PreparedPage:
-        return build_fingerprinter(SpaceOptions()).prepare(page)
-
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(4):
-            assert list(pool.map(prepared, pages)) == expected
-        assert pool.submit(build_fingerprinter).result() is not build_fingerprinter()
-
-
-def test_threads_that_begin_together_read_the_tables_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take 100 MB and most of a second; each thread has a fingerprinter of its own over them."""
-    read: list[str] = []
-    table = resources.IdfTable
-    monkeypatch.setattr(resources, "IdfTable", lambda text: read.append(text) or table(text))
-    options = SpaceOptions(factors=("title=3",))
+def test_threads_share_one_fingerprinter() -> None:
+    """Those that begin together read the tables once, and get what one thread gets."""
+    resources._built.cache_clear()
+    pages = [Page(url="u", canonical_url="u", id=str(n), text=f"第{n}期。新词{n}与旧词。" * 60) for n in range(48)]
     begin = threading.Barrier(4)
 
-    def build() -> object:
-        begin.wait(HANG_S)
-        return build_fingerprinter(options)
+    def prepared(page: Page) -> tuple[Fingerprinter, PreparedPage]:
+        if int(page.id) < begin.parties:
+            begin.wait(HANG_S)
+        fingerprinter = build_fingerprinter()
+        return fingerprinter, fingerprinter.prepare(page)
 
-    with ThreadPoolExecutor(4) as threads:
-        built = [one.result() for one in [threads.submit(build) for _ in range(4)]]
-    assert len(read) == 1
-    assert len(set(map(id, built))) == 4
+    with ThreadPoolExecutor(begin.parties) as pool:
+        made = list(pool.map(prepared, pages))
+    assert len({id(fingerprinter) for fingerprinter, _ in made}) == 1
+    assert [page for _, page in made] == build_fingerprinter().prepare_all(pages)
 
 
 def test_a_space_file_has_every_option(tmp_path: Path) -> None:

@@ -32,11 +32,10 @@ from dedup_service.core.decision.guard_state import Copy, GuardState
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import LEVELS
-from dedup_service.core.index.block_index import IndexStatistics
-from dedup_service.core.index.cell_index import CellStatistics, keys_in
+from dedup_service.core.index import CellStatistics, IndexStatistics, keys_in
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import CHANNELS, PreparedPage
-from dedup_service.core.record_columns import BODY, BODY_HASH, TEXT_HASH, WORDS, RecordColumns
+from dedup_service.core.record_columns import RecordColumns
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
@@ -481,13 +480,12 @@ def native_pages(pages: Batch | RecordColumns) -> list[_native.Page]:
 
 
 def _pages_of(columns: RecordColumns) -> list[_native.Page]:
-    present = columns.present.tolist()
     rows: Any = zip(
-        columns.sequences.tolist(),
-        _known(columns.words.tolist(), present, WORDS),
-        _known(columns.bodies.tolist(), present, BODY),
-        _known(columns.body_hashes.tolist(), present, BODY_HASH),
-        _known(columns.text_hashes.tolist(), present, TEXT_HASH),
+        columns.sequences,
+        columns.words,
+        columns.bodies,
+        columns.body_hashes,
+        columns.text_hashes,
         columns.canonical_urls,
         columns.claimed_urls,
         columns.evidence,
@@ -495,10 +493,6 @@ def _pages_of(columns: RecordColumns) -> list[_native.Page]:
         strict=True,
     )
     return [_page(*row, is_judged=reason is None) for row, reason in zip(rows, columns.reasons, strict=True)]
-
-
-def _known(values: list[int], present: list[int], flag: int) -> list[int | None]:
-    return [value if flags & flag else None for value, flags in zip(values, present, strict=True)]
 
 
 def _page(

@@ -48,7 +48,7 @@ from dedup_service.core.log_records import (
     UnwrittenRecord,
 )
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.core.record_columns import REJECTED, LogPart, RecordColumns
+from dedup_service.core.record_columns import LogPart, RecordColumns
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter
 
 DELETED_UNREAD = "were deleted before they were read"
@@ -345,7 +345,7 @@ class Replica:
                     outcomes += self._new_pages(records, decided[done : done + decision], wanted)
                     done += decision
         outcomes += [self._not_decided(records, place, is_repeated) for place in others]
-        self.sequence = int(records.sequences[-1])
+        self.sequence = records.sequences[-1]
         outcomes.sort(key=itemgetter(0))
         return [outcome for place, outcome in outcomes if outcome is not None and (wanted is None or wanted[place])]
 
@@ -356,7 +356,7 @@ class Replica:
         assert self._decider is not None
         self.counts[VerdictKind.UNIQUE.value] += len(places)
         first, end = places[0], places[-1] + 1
-        sequences = records.sequences[first:end].tolist()
+        sequences = records.sequences[first:end]
         outcomes: list[tuple[int, Outcome]] = []
         for place in places:
             sequence, name, url = sequences[place - first], records.ids[place], records.urls[place]
@@ -378,11 +378,11 @@ class Replica:
         self, records: RecordColumns, place: int, is_repeated: Collection[int]
     ) -> tuple[int, Outcome | None]:
         """Return the place and outcome of an input record that is rejected, repeated or a page of another space."""
-        sequence, reason = int(records.sequences[place]), records.reasons[place]
+        sequence, reason = records.sequences[place], records.reasons[place]
         if place in is_repeated:
             self.counts["repeated"] += 1
             return place, None
-        if records.present[place] & REJECTED:
+        if records.is_rejected[place]:
             self.counts["rejected"] += 1
             return place, self._no_page(sequence, records.source(place), reason or "")
         assert self.policy is not None

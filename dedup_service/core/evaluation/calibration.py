@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.share import Share
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.rule import MatchRule
 

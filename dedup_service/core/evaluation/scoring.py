@@ -4,9 +4,8 @@ Stream: each page with a truth is a positive (it repeats an earlier page of its 
 is right if the page that it names belongs to the same group; a flag on a negative is a false drop. Pairs:
 labelled `dup`, `not`, or grey, which is not scored.
 
-Intervals are 95%: of precision, recall and F1 by bootstrap over groups (or pairs), of a share by Wilson's
-formula.
-Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13; Wilson, JASA 22, 1927.
+Intervals are 95%: of precision, recall and F1 by bootstrap over groups (or pairs).
+Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13.
 """
 
 import math
@@ -18,13 +17,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.evaluation.share import Interval, Share
+
 RESAMPLES = 1000
 """Bootstrap resamples."""
 
 LEFT_OUT = ("S4", "S5")
 """Strengths of edits that are not scored: a third of the text or more has changed."""
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +50,6 @@ class LabelledPair:
     duplicate: bool | None
     component: str
     strata: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """`hits` of `total`."""
-
-    hits: int
-    total: int
-
-    @property
-    def value(self) -> float:
-        """The share, 0 to 1; nan if the total is 0."""
-        return self.hits / self.total if self.total else math.nan
-
-    @property
-    def interval(self) -> Interval:
-        """Wilson's interval at 95%."""
-        if not self.total:
-            return 0.0, 1.0
-        z, p, n = 1.959964, self.hits / self.total, self.total
-        centre, spread = p + z * z / 2 / n, z * math.sqrt(p * (1 - p) / n + z * z / 4 / n / n)
-        return max(0.0, (centre - spread) / (1 + z * z / n)), min(1.0, (centre + spread) / (1 + z * z / n))
 
 
 @dataclass(frozen=True)

@@ -16,23 +16,17 @@ from .25. The paper prints "smaller than", which its own figures contradict.
 Source: Wang & Wang 2019 (metadata as one set, MinHash, combined similarity); Broder 1997 (MinHash).
 """
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
-import numpy.typing as npt
-import xxhash
+from operator import eq
 
 from dedup_service._native import similarity
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.splitmix import GAMMA, mix64
-from dedup_service.core.text.normalise import fold
+from dedup_service.core.splitmix import GAMMA, splitmix64
 from dedup_service.core.verdict import Distance
-
-EXACT_LIMIT = 64
-"""Members of a metadata set up to which it is compared exactly."""
 
 PERMUTATIONS = 128
 """Rows of the MinHash signature of a larger set."""
@@ -40,41 +34,33 @@ PERMUTATIONS = 128
 MAX_RADIUS = 7
 """The largest distance, in bits, at which the block index finds candidates."""
 
-NONE_COMMON = np.empty(0, np.uint32)
-"""No common sentences: uint32[0]."""
-
 _SET, _SIGNATURE = b"S", b"M"
 _UNKNOWN = Distance()
-_STEPS = np.arange(1, PERMUTATIONS + 1, dtype=np.uint64) * GAMMA
-
-
-def pack(members: Iterable[str]) -> bytes:
-    """Return the set of `members`, folded and without empty ones, as bytes; b"" if there are none."""
-    hashes = {xxhash.xxh3_64_intdigest(text.encode()) for member in members if (text := fold(member).strip())}
-    if not hashes:
-        return b""
-    values = np.array(sorted(hashes), dtype=np.uint64)
-    if len(values) <= EXACT_LIMIT:
-        return _SET + values.tobytes()
-    return _SIGNATURE + minhash(values).tobytes()
-
-
-def minhash(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the smallest hash of each row, uint64[PERMUTATIONS], of member hashes uint64[n], n ≥ 1."""
-    signature: npt.NDArray[np.uint64] = mix64(values[None, :] + _STEPS[:, None]).min(axis=1)
-    return signature
 
 
 def jaccard(a: bytes, b: bytes) -> Fraction | None:
-    """Return the Jaccard similarity of two packed sets, exact if both are small; None if either is empty."""
+    """Return the Jaccard similarity of two packed sets, exact if both are small; None if either is empty.
+
+    A packed set is `S` and the hashes of its members, or `M` and its signature (`native/src/evidence/metadata.rs`).
+    """
     if not a or not b:
         return None
-    left, right = np.frombuffer(a[1:], np.uint64), np.frombuffer(b[1:], np.uint64)
     if a[:1] == b[:1] == _SET:
-        common = len(np.intersect1d(left, right, assume_unique=True))
-        return Fraction(common, len(left) + len(right) - common)
-    rows = [values if kind == _SIGNATURE else minhash(values) for kind, values in ((a[:1], left), (b[:1], right))]
-    return Fraction(int((rows[0] == rows[1]).sum()), PERMUTATIONS)
+        ours, theirs = set(_values(a)), set(_values(b))
+        return Fraction(len(ours & theirs), len(ours | theirs))
+    return Fraction(sum(map(eq, _signature(a), _signature(b))), PERMUTATIONS)
+
+
+def _values(packed: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(packed) // 8}Q", packed[1:])
+
+
+def _signature(packed: bytes) -> Sequence[int]:
+    """Return the smallest hash of the members in each permutation."""
+    members = _values(packed)
+    if packed[:1] == _SIGNATURE:
+        return members
+    return [min(splitmix64(member + row * GAMMA) for member in members) for row in range(PERMUTATIONS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +100,7 @@ class Similarity:
     """The similarity of two pages.
 
     one, other: their evidence. distance: of their fingerprints. common: values of sentences that a host of the
-    two repeats, ascending and distinct: uint32[n]. Jaccard similarity, containment, sentences and lengths are
+    two repeats, ascending and distinct. Jaccard similarity, containment, sentences and lengths are
     then those of the pages without these sentences; numbers, titles and distances are not changed.
 
     Attributes:
@@ -170,7 +156,7 @@ class Similarity:
         one: Evidence,
         other: Evidence,
         distance: Distance = _UNKNOWN,
-        common: npt.NDArray[np.uint32] = NONE_COMMON,
+        common: Sequence[int] = (),
         same_host: bool = False,
     ) -> None:
         self.one, self.other, self.distance = one, other, distance

@@ -1,9 +1,10 @@
 """Two pages side by side: their fingerprints bit by bit, and their words by weight.
 
 Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into four
-blocks of 16 bits, block 0 the lowest, with one table each (`core.index.block_index`). Table t finds a pair if block t
-and the next one, which is block 0 for the last, differ in no more bits than that table tolerates; the first table that
-finds it reports it. Further tables of a crowded bucket change how long a probe takes, never which table finds a pair.
+blocks of 16 bits, block 0 the lowest, with one table each (`native/src/tables/hamming.rs`). Table t finds a pair if
+block t and the next one, which is block 0 for the last, differ in no more bits than that table tolerates; the first
+table that finds it reports it. Further tables of a crowded bucket change how long a probe takes, never which table
+finds a pair.
 
 Words: what both pages have, and what only one has.
 """

@@ -3,20 +3,19 @@
 The result is the matcher's own, computed again; channels, keys and rows explain it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from itertools import chain
 
 from dedup_service._native import ComparedPages, Entry, Rule
 from dedup_service.core.decision.entries import distance_between
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.keys import LEVELS, unpacked_keys
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.evidence.similarity import NONE_COMMON, Similarity
+from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.channels import ChannelView, compare_channel
 from dedup_service.core.explain.rule_table import RowView, nearest_row, rows_of
-from dedup_service.core.index.cell_index import path_keys
+from dedup_service.core.index import path_keys
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.rule import MatchRule
 
@@ -28,8 +27,7 @@ SAME_TEXT = "same text"
 class PairView:
     """A page (one) and a kept page (other), compared by a rule.
 
-    channels: words and body. keys_used: whether the rule uses keys. shared_keys: uint32 values that both
-    have;
+    channels: words and body. keys_used: whether the rule uses keys. shared_keys: those that both have;
     keys: how many each has. similarity: of their evidence. compared: whether the rough estimate is high
     enough for the rule to be checked. rows: of the rule. found: the matcher's result, whatever finds the
     pair.
@@ -118,11 +116,11 @@ def explain_pair(
     other: Entry,
     *,
     overrides: Overrides | None = None,
-    common: npt.NDArray[np.uint32] = NONE_COMMON,
+    common: Sequence[int] = (),
 ) -> PairView:
     """Return the comparison of the page `one`, as if it arrived now, with the kept page `other`.
 
-    common: values of sentences that the host of either page repeats, ascending: uint32[n].
+    common: values of sentences that the host of either page repeats, ascending.
     """
     evidence, kept, compiled = Evidence(one.evidence), Evidence(other.evidence), Rule(rule)
     ours, theirs = _keys(one), _keys(other)
@@ -152,8 +150,8 @@ def explain_pair(
 
 def _keys(entry: Entry) -> set[int]:
     """Return the keys of an entry; of one that has left the window, those of its path through the cells."""
-    keys = path_keys(entry.keys) if entry.settled else unpacked_keys(entry.keys, LEVELS).ravel()
-    return {key for key in keys.tolist() if key}
+    keys = path_keys(entry.keys) if entry.settled else chain.from_iterable(unpacked_keys(entry.keys, LEVELS))
+    return {key for key in keys if key}
 
 
 def _override(overrides: Overrides, one: int, other: int) -> bool | None:

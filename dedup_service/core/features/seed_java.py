@@ -9,16 +9,14 @@ the top bit is 0 and is not reproduced.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
-
-import numpy as np
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.hashing import java_hash
 from dedup_service.core.features.simhash import simhash
-from dedup_service.core.features.words import Feature, PageWords, WordNeeds, WordTable
+from dedup_service.core.features.words import Feature, WordTable
 
 _SEPARATORS = re.compile("[ \t\n\r\f]+")
 
@@ -29,15 +27,12 @@ class SeedJavaScheme:
 
     name: ClassVar[str] = "seed-java"
     hash: ClassVar[str] = "java"
-    needs: ClassVar[WordNeeds] = WordNeeds(title=False)
+    is_usual: ClassVar[bool] = False
+    pos: ClassVar[bool] = False
 
     def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:  # noqa: ARG002
         """Return the program's fingerprint of `text`; the words are its own, so none are counted."""
         return seed_java(text, bits=bits)
-
-    def fingerprints(self, texts: Sequence[str], words: PageWords, *, bits: int) -> list[int | None]:  # noqa: ARG002
-        """Return the program's fingerprint of each text."""
-        return [seed_java(text, bits=bits) for text in texts]
 
     def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:  # noqa: ARG002
         """Return the `limit` most frequent words of `text`."""
@@ -66,11 +61,11 @@ class SeedJavaScheme:
             "title": 1.0,
             "marker": 1.0,
             "marker_by": "sentence",
-            "pos": False,
+            "pos": self.pos,
             "length": "",
             "combine": "product",
-            "with_title": self.needs.title,
-            "least_chars": self.needs.min_chars,
+            "with_title": False,
+            "least_chars": 1,
             "hash": self.hash,
         }
 
@@ -94,8 +89,7 @@ def seed_java(text: str, *, bits: int = 64) -> int:
     18067315166123372031
     """
     words = java_words(text)
-    value = simhash(
-        [java_hash(word, bits) for word in words], np.ones(len(words), dtype=np.int64), bits=bits, zero_is_one=True
-    )
+    hashes = [java_hash(word, bits) for word in words]
+    value = simhash(hashes, [1] * len(words), bits=bits, zero_is_one=True)
     assert value is not None  # zero_is_one gives a fingerprint for no words as well
     return value

@@ -6,22 +6,19 @@ sources are in `weighting_factors`. The default, `twinsieve`, was chosen by meas
 title 5 · marker 2 over words of two characters and more.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
+from itertools import repeat
 from operator import add, mul
 from typing import Any, Protocol, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features import weighting_factors
-from dedup_service.core.features.hashing import HASHES
-from dedup_service.core.features.plain_weights import UNCOUNTED, plain_simhash, plain_simhashes, plain_weights
+from dedup_service.core.features.hashing import HASHES, word_hasher
 from dedup_service.core.features.seed_java import SeedJavaScheme
-from dedup_service.core.features.simhash import FIXED_POINT, LANE, fixed_point, simhash_of_lanes
-from dedup_service.core.features.words import Feature, PageWords, WordNeeds, WordTable
+from dedup_service.core.features.simhash import FIXED_POINT, fixed_point, simhash
+from dedup_service.core.features.words import Feature, WordTable
 
 MAX_NUMBER = 1000
 """Limit on boosts: with a larger one, a single word would decide alone, and sums could overflow."""
@@ -33,9 +30,8 @@ FACTORS = ("idf", "title", "marker", "pos", "length")
 class Scheme(Protocol):
     """Makes the `words` channel of a page: what a fingerprinter and a space ask of a scheme.
 
-    Methods take the text as extracted, and `count_words`, which counts the words of the page as `needs`
-    says. Counting takes most of the time of a page, so a scheme calls it at most once, and only if it weighs
-    those words.
+    Methods take the text as extracted, and `count_words`, which counts the words of the page. Counting takes most of
+    the time of a page, so a scheme calls it at most once, and only if it weighs those words.
     """
 
     @property
@@ -49,16 +45,17 @@ class Scheme(Protocol):
         ...
 
     @property
-    def needs(self) -> WordNeeds:
-        """What the word table has to hold."""
+    def is_usual(self) -> bool:
+        """Whether the crate weighs the words itself: by (1 + ln n), IDF, title and markers alone."""
+        ...
+
+    @property
+    def pos(self) -> bool:
+        """Whether the word table has parts of speech, and no modal particles."""
         ...
 
     def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:
         """Return the fingerprint of a page, below 2**bits; None where the page has no features."""
-        ...
-
-    def fingerprints(self, texts: Sequence[str], words: PageWords, *, bits: int) -> list[int | None]:
-        """Return the fingerprint of each page, as `fingerprint` does. texts: as extracted."""
         ...
 
     def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:
@@ -110,49 +107,27 @@ class WeightedScheme:
     hash: str = "xxh3"
 
     @property
-    def needs(self) -> WordNeeds:
-        """What the word table has to hold."""
-        marker_by = self.marker_by if self.marker != 1 else ""
-        return WordNeeds(tags=self.pos, title=self.with_title, marker_by=marker_by, min_chars=self.min_chars)
+    def is_usual(self) -> bool:
+        """Whether weights are (1 + ln n), times idf, title and marker."""
+        return self.tf == "log" and not (self.levels or self.pos or self.length)
 
     def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:  # noqa: ARG002
         """Return the SimHash of the weighted words; None where there are none."""
-        table = count_words()
-        if not self._is_plain:
-            return simhash_of_lanes(table.lanes[: bits // LANE], self.weigh(table))
-        if not len(table):
-            return None
-        low, high = plain_simhash(table.rows, self.title, self.marker, self._switches, bits)
-        return int(low) | int(high) << LANE
-
-    def fingerprints(self, texts: Sequence[str], words: PageWords, *, bits: int) -> list[int | None]:
-        """Return the SimHash of the weighted words of each page; plain weights in one compiled call for many pages."""
-        if not self._is_plain:
-            tables = zip(texts, words.tables(), strict=True)
-            return [self.fingerprint(text, lambda table=table: table, bits=bits) for text, table in tables]  # type: ignore[misc]
-        prints: list[int | None] = [None] * len(words)
-        for numbers, pages in words.segmented():
-            counts, halves = np.full(len(numbers), UNCOUNTED), np.empty((len(numbers), 2), np.uint64)
-            factors = self.title, self.marker, self._switches, bits
-            if plain_simhashes(*words.vocabulary.arrays(pages), *factors, counts, halves):
-                words.vocabulary.find(pages)  # looks up what it lacks
-                plain_simhashes(*words.vocabulary.arrays(pages), *factors, counts, halves)
-            for number, count, (low, high) in zip(numbers, counts.tolist(), halves.tolist(), strict=True):
-                prints[number] = low | high << LANE if count else None
-        return prints
+        table, hash_word = count_words(), word_hasher(self.hash)
+        return simhash([hash_word(word.word, bits) for word in table.words], self.weigh(table), bits=bits)
 
     def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:  # noqa: ARG002
         """Return the `limit` heaviest words, heaviest first, those of equal weight in alphabetical order."""
         table = count_words()
         weights, boosts, words = self.weigh(table), self.boosts(table), table.words
-        order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), words[i]))[:limit]
+        order = sorted(range(len(words)), key=lambda i: (-weights[i], words[i].word))[:limit]
         return [
             Feature(
-                word=words[i],
-                weight=round(int(weights[i]) / FIXED_POINT, 6),
-                count=int(table.counts[i]),
-                idf=round(float(table.idf[i]), 4),
-                factors={name: round(float(values[i]), 4) for name, values in boosts},
+                word=words[i].word,
+                weight=round(weights[i] / FIXED_POINT, 6),
+                count=words[i].count,
+                idf=round(words[i].idf, 4),
+                factors={name: round(values[i], 4) for name, values in boosts},
             )
             for i in order
         ]
@@ -191,32 +166,21 @@ class WeightedScheme:
         values["least_chars"] = values.pop("min_chars")
         return values
 
-    def weigh(self, table: WordTable) -> npt.NDArray[np.int64]:
-        """Return the fixed-point weight of each word: int64[n]."""
-        if self._is_plain:
-            return plain_weights(table.rows, self.title, self.marker, self._switches)
+    def weigh(self, table: WordTable) -> list[int]:
+        """Return the fixed-point weight of each word."""
         weights = weighting_factors.term_frequency(table, self.tf)
         if self.idf:
-            weights = weights * table.idf
+            weights = [weight * word.idf for weight, word in zip(weights, table.words, strict=True)]
         if self.levels:
             weights = weighting_factors.levels(weights)
-        boosts = [boost for _, boost in self.boosts(table)]
-        if boosts:
-            weights = weights * reduce(mul if self.combine == "product" else add, boosts)
+        if boosts := [boost for _, boost in self.boosts(table)]:
+            combine = mul if self.combine == "product" else add
+            boosted = map(reduce, repeat(combine), zip(*boosts, strict=True))
+            weights = [weight * boost for weight, boost in zip(weights, boosted, strict=True)]
         return fixed_point(weights)
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether weights are (1 + ln n), times idf, title and marker: one loop takes a tenth of the time."""
-        return self.tf == "log" and not (self.levels or self.pos or self.length)
-
-    @property
-    def _switches(self) -> tuple[bool, bool]:
-        """Whether plain weights are multiplied by the idf, and boosts with each other, not added."""
-        return self.idf, self.combine == "product"
-
-    def boosts(self, table: WordTable) -> list[tuple[str, npt.NDArray[np.float64]]]:
-        """Return the name and values, float64[n], of each factor after tf·idf that is on."""
+    def boosts(self, table: WordTable) -> list[tuple[str, list[float]]]:
+        """Return the name of each factor after tf·idf that is on, with its value for each word."""
         boosts = []
         if self.pos:
             boosts.append(("pos", weighting_factors.part_of_speech(table)))

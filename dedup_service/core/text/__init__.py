@@ -1,1 +1,1 @@
-"""Text of pages: decoding, normalisation, words and character n-grams."""
+"""The bytes of a page as text, and what libraries do with text; folding and cutting are the crate's."""

@@ -1,7 +1,7 @@
 """The `twinsieve` command: a table of subcommands, each imported by name when it is called.
 
-`--help` is answered from the table alone, so it needs neither numpy nor numba. `crawl` and `demo` are in
-`twinsieve_crawler.cli`, a layer above this one: their modules are loaded at run time only.
+`--help` is answered from the table alone. `crawl` and `demo` are in `twinsieve_crawler.cli`, a layer above this one:
+their modules are loaded at run time only.
 Invariant: every expected failure (`TwinsieveError`, a full disk, a closed pipe) ends with one line on
 stderr and a documented exit code, never with a traceback.
 """
@@ -52,6 +52,7 @@ _KAFKA, _HTTP, _SCRAPY = ("kafka", "the Kafka client"), ("dashboard", "the HTTP 
 EXTRAS = {
     "kafka": _KAFKA,
     "matplotlib": ("plots", "matplotlib"),
+    "numpy": ("evaluation", "numpy"),
     "prometheus_client": _HTTP,
     "scrapy": _SCRAPY,
     "starlette": _HTTP,

@@ -31,7 +31,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from dedup_service.core.decision.expiry import ExpiryReason
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.share import Share
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent

@@ -119,7 +119,7 @@ impl<'a> Evidence<'a> {
         words.map(u64::from_le)
     }
 
-    /// The sample of the sentences, as values (`core.evidence.sentences`): ascending, distinct.
+    /// The sample of the sentences, as values (`sentences`): ascending, distinct.
     pub fn sentences(&self) -> impl ExactSizeIterator<Item = u32> + DoubleEndedIterator + Clone + use<'a> {
         self.sentences.chunks_exact(4).map(|value| u32::from_le_bytes([value[0], value[1], value[2], value[3]]))
     }

@@ -175,6 +175,7 @@ mod _native {
     #[pymodule_export]
     use super::text::{
         PageText, Segmenter, between_repost_marks, cut_at_boundaries, distinct_ngrams, exact_form, fold, is_chinese,
+        sentences_in_order,
     };
     #[pymodule_export]
     use super::{HammingIndex, NearRows, block_bounds, panic_on_purpose};

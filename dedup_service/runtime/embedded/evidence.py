@@ -13,8 +13,6 @@ leaves the evidence in one place at least. One transaction deletes at most STEP_
 
 from collections import Counter
 
-import numpy as np
-
 from dedup_service.runtime.embedded.journal import Journal, change_counters
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
@@ -39,9 +37,8 @@ class Move:
         end = self._entries.pages.manifest.next_row
         if self._done >= end:
             return False
-        numbers = np.frombuffer(self._entries.pages.live_rows(self._done, STEP_ROWS), np.uint32)
-        numbers = numbers[numbers < end]
-        last = int(numbers[-1]) + 1 if len(numbers) == STEP_ROWS else end
+        numbers = [row for row in self._entries.pages.live_rows(self._done, STEP_ROWS) if row < end]
+        last = numbers[-1] + 1 if len(numbers) == STEP_ROWS else end
         entries = self._entries.pages.entries(numbers, with_evidence=False)
         with self._journal.database.transaction() as connection:
             connection.executemany("DELETE FROM evidence WHERE sequence = ?", [(one.sequence,) for one in entries])

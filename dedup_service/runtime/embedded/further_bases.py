@@ -9,12 +9,11 @@ Hosts' own text is learned from the kept pages, the sizes of clusters of copies 
 times go on where those of an earlier base are not later. Other shares that guards look at are those of the first base.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from dedup_service._native import Entry, StoreLabel, clusters_after
 from dedup_service.core.decision.decider import Decider, DeciderState
@@ -86,7 +85,7 @@ def _enter(base: Base, after: int, decider: Decider, report: Report) -> None:
         decider.enter(piece, after)
         done += len(piece)
         report(f"entering pages of base {base.name}", done, base.entries)
-    for minute, since in np.frombuffer(base.state.expiry.times, np.int64).reshape(-1, 2).tolist():
+    for minute, since in struct.iter_unpack("=2q", base.state.expiry.times):
         decider.advance(after + since, minute)
 
 

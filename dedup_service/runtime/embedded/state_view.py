@@ -9,14 +9,11 @@ Entries that leave the index after that are there, unless they are taken down: t
 No tables are built: what changed after the commit is read from the journal, as `restore` does, but without a decider.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from dedup_service._native import Entry, HostText, PageStore, StoreLabel
 from dedup_service.core.decision.decider import DeciderState
@@ -70,7 +67,7 @@ class StateView:
         if sequence in self._after.added:
             return self._after.added[sequence]
         row = None if self._pages is None else self._pages.find(sequence)
-        return None if row is None else next(iter(self._rows(np.array([row], np.uint32))), None)
+        return None if row is None else next(iter(self._rows([row])), None)
 
     def held(self) -> HeldEntries:
         """Return the live entries."""
@@ -80,7 +77,7 @@ class StateView:
     def has_row(self, sequence: int) -> bool:
         """Return whether the page at `sequence` has a live entry of the commit."""
         row = None if self._pages is None else self._pages.find(sequence)
-        return row is not None and len(self._rows(np.array([row], np.uint32))) > 0
+        return row is not None and bool(self._rows([row]))
 
     def live_rows(self) -> Iterator[list[Entry]]:
         """Yield the live entries of the commit."""
@@ -111,7 +108,7 @@ class StateView:
             address = page.page.canonical_url
             evidence = Evidence(page.evidence)
             sentences = evidence.sentence_values
-            if len(sentences):
+            if sentences:
                 after.host_text.learn(host_hash(address), evidence.terms, page.keys, sentences)
             if record.kept:
                 after.added[record.sequence] = entry_of_page(record.sequence, page, url_hash(address))
@@ -120,7 +117,7 @@ class StateView:
     def _is_live(self, sequence: int) -> bool:
         return sequence > self._expired_up_to and sequence not in self._after.removed
 
-    def _rows(self, numbers: npt.NDArray[np.uint32]) -> list[Entry]:
+    def _rows(self, numbers: Sequence[int]) -> list[Entry]:
         """Return those of some live rows of the commit that are live in the journal, which the commit speaks for."""
         assert self._pages is not None
         with store_errors():

@@ -3,11 +3,9 @@
 The pair itself is computed by `core.explain.pair`; `interfaces.explain_json` makes JSON of the result.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-import numpy.typing as npt
+from operator import or_
 
 from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
@@ -214,10 +212,10 @@ def _host_spans(host_text: HostText, pages: tuple[KnownPage, KnownPage], texts: 
     """Return where the beginning of each text is text of either page's host."""
     one, other = (page.entry.host for page in pages)
 
-    def is_common(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-        return np.array(host_text.common(one, values), np.bool_) | np.array(host_text.common(other, values), np.bool_)
+    def are_common(values: Sequence[int]) -> list[bool]:
+        return list(map(or_, host_text.common(one, values), host_text.common(other, values)))
 
-    left, right = (host_spans(text[:MAX_SPANNED], is_common) for text in texts)
+    left, right = (host_spans(text[:MAX_SPANNED], are_common) for text in texts)
     return left, right
 
 

@@ -21,7 +21,7 @@ was retracted is deleted from it, also from its bytes (secure_delete). Memory do
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -232,7 +232,7 @@ class CanonicalTable(PageSink):
         with suppress(StateError):
             self._database.close()
 
-    def _take(self, group: int, page: SpooledPage, url: int, sentences: bytes) -> None:
+    def _take(self, group: int, page: SpooledPage, url: int, sentences: Sequence[int]) -> None:
         share = host_share(page, sentences, self.host_text)
         with self._writing() as execute:
             execute(

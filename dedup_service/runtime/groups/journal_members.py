@@ -125,7 +125,7 @@ def _add(
         text_percent=text_percent,
         letters=None if not packed else evidence.letters,
         sentence_count=None if not packed else evidence.sentence_count,
-        sentences=evidence.sentence_values.tobytes(),
+        sentences=evidence.sentence_values,
         logged_ms=logged_ms,
     )
     if removes is not None:

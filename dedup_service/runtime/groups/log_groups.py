@@ -69,7 +69,7 @@ class LogGroups:
             text_percent=page.text_percent,
             letters=evidence.letters,
             sentence_count=evidence.sentence_count,
-            sentences=evidence.sentence_values.tobytes(),
+            sentences=evidence.sentence_values,
             logged_ms=logged_ms,
             source=record.source,
         )

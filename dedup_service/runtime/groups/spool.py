@@ -11,13 +11,14 @@ What removed a page is known later than the page: it is stored beside it and put
 import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from dedup_service._native import HostText
 from dedup_service.core.dates import iso_of_day
@@ -98,13 +99,13 @@ class PageSink(ABC):
         text_percent: int | None = None,
         letters: int | None = None,
         sentence_count: int | None = None,
-        sentences: bytes = b"",
+        sentences: Sequence[int] = (),
         logged_ms: int | None = None,
         source: Source | None = None,
     ) -> None:
         """Add a page; the arguments are as in `GroupMember`.
 
-        published: its day (`core.dates`). sentences: their values, uint32 each.
+        published: its day (`core.dates`). sentences: their values, 32 bits each.
         """
         page = SpooledPage(
             verdict.sequence,
@@ -136,7 +137,7 @@ class PageSink(ABC):
         """Note that all visits of a URL before `sequence` were retracted."""
 
     @abstractmethod
-    def _take(self, group: int, page: SpooledPage, url: int, sentences: bytes) -> None:
+    def _take(self, group: int, page: SpooledPage, url: int, sentences: Sequence[int]) -> None:
         """Take a page of a group. url: hash of its canonical URL."""
 
 
@@ -154,8 +155,8 @@ class GroupSpool(PageSink):
         self.policy = EARLIEST.text
         """The policy of the log, which says what page stands for a group if nobody asks for another."""
 
-    def _take(self, group: int, page: SpooledPage, url: int, sentences: bytes) -> None:
-        kept = sentences if self._with_sentences else None
+    def _take(self, group: int, page: SpooledPage, url: int, sentences: Sequence[int]) -> None:
+        kept = array("I", sentences).tobytes() if self._with_sentences else None
         self._rows.append((group, page.sequence, signed(url), packed(page), kept))
         self.pages += 1
         if len(self._rows) >= _BATCH:
@@ -179,7 +180,7 @@ class GroupSpool(PageSink):
             self._connection.execute(_INDEX)
             for group, value, sentences, removal in self._connection.execute(_SORTED):
                 page = unpacked(value)
-                yield group, member_of(page, removal, host_share(page, sentences, self.host_text))
+                yield group, member_of(page, removal, host_share(page, array("I", sentences or b""), self.host_text))
 
     def _flush(self) -> None:
         with _room():
@@ -241,12 +242,11 @@ def member_of(page: SpooledPage, removal: str | None, host_sentences: float | No
     )
 
 
-def host_share(page: SpooledPage, sentences: bytes | None, host_text: HostText | None) -> float | None:
+def host_share(page: SpooledPage, sentences: Sequence[int], host_text: HostText | None) -> float | None:
     """Return the share of a page's sentences that are its host's own, None if that is not known."""
     if host_text is None or not sentences:
         return None
-    values = np.frombuffer(sentences, "<u4").astype(np.uint32)
-    return float(np.mean(host_text.common(host_hash(_text(page.canonical_url)), values)))
+    return fmean(host_text.common(host_hash(_text(page.canonical_url)), sentences))
 
 
 def _stored(text: str) -> bytes:

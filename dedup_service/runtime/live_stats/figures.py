@@ -4,7 +4,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.share import Share
 from dedup_service.runtime.live_stats.display_safe import shown
 from dedup_service.runtime.live_stats.live_stats import SCORE_STEP, LiveStats
 from dedup_service.runtime.live_stats.time_series import TimeSeries

@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from dedup_service._native import PageText, distinct_ngrams, fold
 from dedup_service.core.evidence.packed import SHINGLE
 from dedup_service.core.splitmix import splitmix64
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import fold, letters
 from dedup_service.runtime.live_stats.newest import DuplicateRow
 
 _LOG = logging.getLogger(__name__)
@@ -64,7 +63,8 @@ def compare(text: str, other: str) -> tuple[float, float]:
     >>> compare("one two three", "one two three")
     (1.0, 1.0)
     """
-    one, two = (set(distinct_ngrams(letters(fold(side)), SHINGLE).tolist()) for side in (text, other))
+    letters = (PageText("", side).letters for side in (text, other))
+    one, two = (set(memoryview(distinct_ngrams(of_side, SHINGLE)).cast("Q")) for of_side in letters)
     if not (one and two):
         return (1.0, 1.0) if fold(text) == fold(other) else (0.0, 0.0)
     common = len(one & two)

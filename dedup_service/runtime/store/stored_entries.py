@@ -23,9 +23,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-import numpy.typing as npt
-
 from dedup_service._native import Entry, PageStore, PendingCommit, Rule, StoreLabel, TablesBuild
 from dedup_service.core.decision.decider import CandidateSizes
 from dedup_service.core.decision.entry_store import HeldEntries
@@ -49,11 +46,11 @@ _STEP_ROWS = 1 << 18
 """Rows that enter the tables between two reports."""
 
 
-def live_pieces(store: PageStore, size: int = _PIECE_ROWS) -> Iterator[npt.NDArray[np.uint32]]:
+def live_pieces(store: PageStore, size: int = _PIECE_ROWS) -> Iterator[list[int]]:
     """Yield the numbers of live rows, ascending, so many at a time; the disk is asked for them."""
     first = 0
-    while len(numbers := np.frombuffer(store.live_rows(first, size), np.uint32)):
-        first = int(numbers[-1]) + 1
+    while numbers := store.live_rows(first, size):
+        first = numbers[-1] + 1
         yield numbers
 
 
@@ -145,7 +142,7 @@ class StoredEntries:
         """Overwrite a page with zeros, durably, if there is anything of it; it has no live entry."""
         row = self.pages.find_kept(sequence)
         if row is not None:
-            self.pages.erase(np.array([row], np.uint32))
+            self.pages.erase([row])
 
     def close(self) -> None:
         """Close all files. What was not committed is lost."""
@@ -184,7 +181,7 @@ class _HeldRows:
         """Return whether the page at `sequence` has an entry among them."""
         with self.entries.reading():
             row = self.pages.find(sequence)
-            return row is not None and len(self.pages.entries(np.array([row], np.uint32))) > 0
+            return row is not None and bool(self.pages.entries([row]))
 
     def size(self) -> tuple[int, int]:
         """Return the number of entries and the bytes of their evidence."""

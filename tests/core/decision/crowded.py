@@ -6,17 +6,14 @@ from functools import cache
 from dedup_service._native import Entry
 from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.overrides import Overrides
-from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
-from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.splitmix import splitmix64
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
+from tests.made_evidence import prepared_text
 
 _words = random.Random(11)
 SENTENCES = ["".join(_words.choices("abcdefghijklmnopqrstuvwxyz ", k=70)) + ". " for _ in range(40)]
@@ -35,8 +32,8 @@ def content(number: int) -> tuple[str, bytes, bytes, int]:
     if number % 17 == 0:
         parts = parts[:1]
     title, text = f"{chosen.choice(['news', 'report'])} {story}", "".join(parts)
-    keys = packed_keys(min_hash_keys(distinct_ngrams(letters(text), SHINGLE), LEVELS))
-    return title, pack_evidence(title, text, letters(text), b""), keys, url_hash(title + text)
+    made = prepared_text(text, title)
+    return title, made.evidence, made.keys, url_hash(title + text)
 
 
 def page_at(seed: int) -> PreparedPage:
@@ -55,11 +52,9 @@ def page_at(seed: int) -> PreparedPage:
 
 def page_of(url: str, parts: list[str]) -> PreparedPage:
     """A page with the evidence and the keys of a text; its fingerprints and hashes are far from all others."""
-    text, far = "".join(parts), url_hash(url)
-    keys = packed_keys(min_hash_keys(distinct_ngrams(letters(text), SHINGLE), LEVELS))
-    evidence = pack_evidence("", text, letters(text), b"")
+    made, far = prepared_text("".join(parts)), url_hash(url)
     page = Page(url=url, canonical_url=url, id=url)
-    return PreparedPage(page, Fingerprint(far, far), far, evidence, text_hash=far, keys=keys)
+    return PreparedPage(page, Fingerprint(far, far), far, made.evidence, text_hash=far, keys=made.keys)
 
 
 class Run:

@@ -3,20 +3,19 @@
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.keys import LEVELS, PARTS
-from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import VerdictKind
 from tests.core.decision.crowded import Run, page_at, page_of
+from tests.made_evidence import evidence_of
 
 KEYS_ALONE = MatchRule(keys=True, verified=PROFILES["broad"].verified)
 LAYOUTS = [IndexLayout(slots=slots, window=window) for slots, window in ((1, 1), (2, 1), (2, 3), (8, 4), (64, 2))]
@@ -25,13 +24,12 @@ LAYOUTS = [IndexLayout(slots=slots, window=window) for slots, window in ((1, 1),
 def crowd(number: int, *, body: str = "b", text_hash: int | None = None, title: str = "") -> PreparedPage:
     """A page with the keys that all others of its crowd have; its fingerprint and its sketch are its own."""
     url = f"http://site/{number}"
-    keys = np.tile(np.arange(1, LEVELS + 1, dtype="<u4"), (PARTS, 1)).tobytes()
+    keys = b"".join(key.to_bytes(4, "little") for key in range(1, LEVELS + 1)) * PARTS
     text = body if len(body) > 1 else "".join(random.Random(number).choices("abcdefghij", k=30))
-    folded = letters(text)
-    evidence = pack_evidence(title, text, folded, b"")
+    evidence = evidence_of(text, title)
     far = random.Random(number).getrandbits(64)
     page = Page(url=url, canonical_url=url, id=url, title=title)
-    reason = "too little text" if len(folded) < 60 else None
+    reason = "too little text" if Evidence(evidence).letters < 60 else None
     return PreparedPage(
         page, Fingerprint(far, far), far, evidence, reason, far if text_hash is None else text_hash, keys
     )
@@ -67,7 +65,7 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
     far = Fingerprint(1, 1)
     for number, (text_hash, expected) in enumerate([(5, True), (6, size >= 160)]):
         page = replace(made.page, canonical_url=f"http://other/{number}")
-        evidence = pack_evidence("one" if text_hash == 5 else "two", body, letters(body), b"")
+        evidence = evidence_of(body, "one" if text_hash == 5 else "two")
         copy = replace(made, page=page, text_hash=text_hash, fingerprint=far, evidence=evidence)
         verdict = run.decide([copy])[0].verdict
         assert (verdict.reason == "same text") == expected

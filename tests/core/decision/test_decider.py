@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from dedup_service._native import Entry, score_of
 from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.overrides import Overrides
-from dedup_service.core.evidence.packed import pack_evidence
-from dedup_service.core.evidence.similarity import Combined, pack
+from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.resources import build_fingerprinter
 from tests.core.decision.crowded import page_of
+from tests.made_evidence import evidence_of
 
 RULE = MatchRule((DistanceBound(body=4), DistanceBound(words=2, body=9)))
 
@@ -65,7 +64,7 @@ def prepared(
 ) -> PreparedPage:
     """A page at `url` with these fingerprints; `text` is the hash of its body."""
     page = Page(url=url, canonical_url=url, id=url)
-    evidence = pack_evidence("", "", letters(""), pack(meta))
+    evidence = evidence_of("", metadata=meta)
     return PreparedPage(page, Fingerprint(words, body), hash(url) % 2**64 if text is None else text, evidence, reason)
 
 

@@ -36,8 +36,8 @@ COLLIDING_URLS = ["http://site1/131384", "http://site1/1b42b9", "http://site1/a6
 
 
 def mixed(value: int) -> int:
-    """Return what `mix64` of numpy's scalars returns, without their warnings."""
-    return splitmix64((value - int(GAMMA)) & _WORD)
+    """Return what the finaliser of SplitMix64 makes of a number."""
+    return splitmix64(value - GAMMA)
 
 
 def unmixed(value: int) -> int:

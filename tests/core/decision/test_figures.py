@@ -9,7 +9,6 @@ import pytest
 from dedup_service._native import ComparedPages, Rule
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import entry_of_page
-from dedup_service.core.evidence.similarity import NONE_COMMON
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.verdict import VerdictKind
@@ -84,7 +83,7 @@ def prepared(name: str, text: str) -> PreparedPage:
 
 def compared(profile: str, one: PreparedPage, other: PreparedPage) -> ComparedPages | None:
     """What the rule says of two pages."""
-    return Rule(PROFILES[profile]).compare(entry_of_page(1, one, 0), entry_of_page(2, other, 0), NONE_COMMON)
+    return Rule(PROFILES[profile]).compare(entry_of_page(1, one, 0), entry_of_page(2, other, 0), ())
 
 
 @pytest.mark.parametrize("change", CHANGES)

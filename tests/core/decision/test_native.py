@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -221,8 +220,8 @@ def test_a_rule_that_is_none_is_refused(other: dict[str, object]) -> None:
 def test_pages_of_a_rule_are_of_its_types() -> None:
     """Common sentences are unsigned 32-bit."""
     side = entry()
-    for wrong in (np.empty(0, np.int64), [1], b"1234", None):
-        with pytest.raises((TypeError, BufferError)):
+    for wrong in ([-1], [1 << 32], ["1"], None):
+        with pytest.raises((TypeError, OverflowError)):
             _native.Rule(RULE).compare(side, side, wrong)  # type: ignore[arg-type]
 
 
@@ -284,7 +283,7 @@ def test_evidence_of_strangers_stops_nobody(profile: str, strangers: list[tuple[
     assert run.snapshot() == again.snapshot()
     for _, evidence, _ in strangers:
         strange, usual = entry(words=1, evidence=evidence), entry(words=1, evidence=ALMOST[0], host=1)
-        _native.Rule(rule).compare(strange, usual, np.array([1, 2], np.uint32))
+        _native.Rule(rule).compare(strange, usual, [1, 2])
         assert Evidence(evidence).shingles >= 0
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dedup_service._native import HostText
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.log_records import (
     CorrectionRecord,
     ExpiredRecord,
@@ -28,9 +28,9 @@ from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Action, VerdictKind
+from tests.made_evidence import evidence_of
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID, prepared
 
@@ -361,7 +361,7 @@ def test_a_page_before_any_policy_is_refused() -> None:
 def titled(offset: int, title: int, story: int) -> PageRecord:
     """A page of one host with a frame of two sentences under a title."""
     folded = f"the frame of this site. another sentence of the frame. this is story {story}"
-    evidence = pack_evidence(f"title {title}", folded, letters(folded), b"")
+    evidence = evidence_of(folded, f"title {title}")
     return PageRecord(Source("pages", 0, offset), prepared(f"http://site/{offset}", story, evidence=evidence), SPACE_ID)
 
 
@@ -374,7 +374,7 @@ def test_host_text_is_a_fold_of_the_first_deliveries(log: list[LogRecord]) -> No
         if record.source not in seen:
             seen.add(record.source)
             evidence = Evidence(record.prepared.evidence)
-            keys, sentences = record.prepared.keys, evidence.sentence_values.tolist()
+            keys, sentences = record.prepared.keys, evidence.sentence_values
             expected.learn(host_hash("http://site/"), evidence.terms, keys, sentences)
     for rule in (rule_for("body"), rule_for("words", k=1), GUARDED, PROFILES["balanced"]):
         replica = Replica(NamesInMemory())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evaluation.calibration import Calibration, Channel, Curve, Point, choose, curve_of, flags_needed
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.share import Share
 
 BITS = Channel("bits", tuple(float(bits) for bits in range(9)))
 SHARES = Channel("shares", tuple(step / 10 for step in range(10, -1, -1)), at_least=True)

@@ -6,19 +6,18 @@ from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evaluation.calibration import OFFSETS, tightened, tightest_offset
-from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text
-from dedup_service.core.text.normalise import letters
 from tests.interfaces.cli.edited import SENTENCES, edited, story
+from tests.made_evidence import evidence_of
 
 TABLES = [name for name, rule in PROFILES.items() if rule.verified]
 
 
 def evidence(sentences: list[str]) -> Evidence:
     """The evidence of a text."""
-    folded = " ".join(sentences).lower()
-    return Evidence(pack_evidence("", folded, letters(folded), b""))
+    return Evidence(evidence_of(" ".join(sentences)))
 
 
 @pytest.mark.parametrize("name", TABLES)

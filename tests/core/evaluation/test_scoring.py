@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from dedup_service.core.evaluation.scoring import LabelledPair, Share, TruthRow, half_of, score_pairs, score_stream
+from dedup_service.core.evaluation.scoring import LabelledPair, TruthRow, half_of, score_pairs, score_stream
+from dedup_service.core.evaluation.share import Share
 
 TRUTH = [
     TruthRow("a", "a", False, ("original",)),

@@ -4,7 +4,6 @@ import struct
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
@@ -89,11 +88,11 @@ def evidence_pairs(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return packed[0], packed[1]
 
 
-COMMON = st.lists(st.one_of(POOL, WIDE_POOL), max_size=40).map(lambda of: np.unique(np.array(of, np.uint32)))
+COMMON = st.lists(st.one_of(POOL, WIDE_POOL), max_size=40).map(lambda of: sorted(set(of)))
 DISTANCES = st.builds(Distance, words=st.one_of(st.none(), st.integers(0, 64)), body=st.none())
 
 
 def is_of_a_page(page: Evidence) -> bool:
     """Whether the samples are as those of pages: ascending, sentences and terms distinct."""
-    sentences, terms, numbers = page.sentence_values.tolist(), list(page.terms), list(page.numbers)
+    sentences, terms, numbers = list(page.sentence_values), list(page.terms), list(page.numbers)
     return [sentences, terms, numbers] == [sorted(set(sentences)), sorted(set(terms)), sorted(numbers)]

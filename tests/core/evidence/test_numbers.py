@@ -1,33 +1,20 @@
 """Tests for the numbers of a text: value, sign and unit."""
 
+import random
 import re
-from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.numbers import CHARACTERS, figures_digest, numbers_of, sampled_numbers
-from dedup_service.core.text.normalise import fold
-
-Number = tuple[int, int]
-
-
-def numbers(text: str) -> list[Number]:
-    """Return the numbers of a text as hashes of value and unit, in their order."""
-    values, units = numbers_of(np.frombuffer(fold(text).encode("utf-32-le"), dtype=np.uint32), CHARACTERS)
-    return list(zip(values.tolist(), units.tolist(), strict=True))
+from dedup_service._native import fold
+from dedup_service.core.evidence.packed import MAX_NUMBERS, Evidence
+from tests.made_evidence import evidence_of
 
 
-def values(text: str) -> list[int]:
-    """Return the hashes of the values."""
-    return [value for value, _ in numbers(text)]
-
-
-def digest(text: str) -> int:
-    """Return the digest of the figures of a text."""
-    return int(figures_digest(*numbers_of(np.frombuffer(fold(text).encode("utf-32-le"), dtype=np.uint32), CHARACTERS)))
+def evidence(text: str) -> Evidence:
+    """Return the evidence of a text."""
+    return Evidence(evidence_of(text))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +46,8 @@ def digest(text: str) -> int:
 )
 def test_ways_to_write_one_number(one: str, other: str) -> None:
     """Value and unit are the same."""
-    assert numbers(one) == numbers(other) != []
+    assert evidence(one).numbers == evidence(other).numbers != ()
+    assert evidence(one).figures == evidence(other).figures
 
 
 @pytest.mark.parametrize(
@@ -89,7 +77,7 @@ def test_ways_to_write_one_number(one: str, other: str) -> None:
 )
 def test_what_makes_another_figure(one: str, other: str) -> None:
     """Another value, sign, unit or currency gives another digest."""
-    assert digest(one) != digest(other)
+    assert evidence(one).figures != evidence(other).figures
 
 
 @pytest.mark.parametrize(
@@ -106,46 +94,42 @@ def test_what_makes_another_figure(one: str, other: str) -> None:
 )
 def test_what_is_a_number(text: str, count: int) -> None:
     """Points and separators of thousands belong to a number; most single Chinese numerals are words."""
-    assert len(numbers(text)) == count
+    assert evidence(text).number_count == count
 
 
 def test_a_hyphen_between_words_or_digits_is_no_sign() -> None:
     """Ranges, dates and names have hyphens before numbers."""
-    assert values("5-12 a-12") == values("5–12 a–12") == values("5 12 12")
-    assert values("(-12) -12") == values("−12 −12") != values("12 12")
+    assert evidence("5-12").figures == evidence("5–12").figures == evidence("5, 12").figures
+    assert evidence("a-12").figures == evidence("a–12").figures == evidence("a 12").figures
+    assert evidence("(-12) -12").figures == evidence("−12 −12").figures != evidence("12 12").figures
 
 
-@given(st.lists(st.tuples(st.decimals(0, 10**9, places=2), st.sampled_from(["kg", "%", "€", ""])), max_size=20))
-def test_numbers_of_a_list(written: list[tuple[object, str]]) -> None:
-    """Decimal numbers with units are those that a pattern finds, each as often."""
-    text = "; ".join(f"{number} {unit}" for number, unit in written)
+@given(
+    st.lists(st.tuples(st.decimals(0, 10**9, places=2), st.sampled_from(["kg", "%", "€", ""])), max_size=20),
+    st.randoms(),
+)
+def test_numbers_of_a_list(written: list[tuple[object, str]], chosen: random.Random) -> None:
+    """Decimal numbers with units are as many as a pattern finds; their order does not matter."""
+    items = [f"{number} {unit}" for number, unit in written]
+    text, other = "; ".join(items), "; ".join(chosen.sample(items, len(items)))
     found = [match for match in re.findall(r"([0-9.]+)(?: (kg|%|€))?", fold(text)) if match[0] != "."]
-    assert len(numbers(text)) == len(found)
-    assert sorted(Counter(numbers(text)).values()) == sorted(Counter(found).values())
+    assert evidence(text).number_count == len(found)
+    assert evidence(text).figures == evidence(other).figures
 
 
 @given(st.integers(10, 99_999_999))
 def test_chinese_numerals_have_the_value_of_digits(number: int) -> None:
     """Written by units, up to ten thousand times ten thousand; a single numeral is a word."""
-    assert values(chinese(number) + "吨") == values(f"{number}吨")
-
-
-@given(st.text(alphabet="0123456789.,-+−%$€ 万千百亿十二〇年第点am", max_size=30))
-def test_any_text_can_be_read(text: str) -> None:
-    """Nothing raises, and the digest does not depend on the order of the numbers."""
-    found = numbers_of(np.frombuffer(fold(text).encode("utf-32-le"), dtype=np.uint32), CHARACTERS)
-    assert figures_digest(*found) == figures_digest(*(part[::-1].copy() for part in found))
+    assert evidence(chinese(number) + "吨").figures == evidence(f"{number}吨").figures
 
 
 def test_a_sample_is_the_same_part_of_both() -> None:
     """The sample is the smallest hashes, so large multisets with the same members have the same one."""
-    text = [f"{number} 吨" for number in range(300)] * 2
-    found = numbers_of(np.frombuffer(" ".join(text).encode("utf-32-le"), dtype=np.uint32), CHARACTERS)
-    sample, turned = sampled_numbers(*found, 64), sampled_numbers(*(part[::-1].copy() for part in found), 64)
-    assert (len(sample[0]), len(sample[1])) == (64, 64)
-    assert [part.tolist() for part in sample] == [part.tolist() for part in turned]
-    pairs = list(zip(*(part.tolist() for part in sample), strict=True))
-    assert pairs == sorted(pairs)
+    items = [f"{number} 吨" for number in range(300)] * 2
+    found, turned = evidence(" ".join(items)), evidence(" ".join(reversed(items)))
+    assert (len(found.numbers), found.number_count) == (MAX_NUMBERS, 600)
+    assert found.numbers == turned.numbers == tuple(sorted(found.numbers))
+    assert found.figures == turned.figures
 
 
 def chinese(number: int) -> str:

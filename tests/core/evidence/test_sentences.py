@@ -2,14 +2,15 @@
 
 import re
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.sentences import ENDS, MIN_SENTENCE, sentence_values, sentences_in_order
+from dedup_service._native import PageText, sentences_in_order
+from dedup_service.core.evidence.packed import LENGTH_BITS, LETTERS_A_QUARTER, MAX_SENTENCES, Evidence
+from tests.made_evidence import evidence_of
 
+MIN_SENTENCE = 6
 TEXTS = st.text(alphabet="ab中文十二〇1 23.,。!\n…é", max_size=60)
 
 
@@ -20,9 +21,9 @@ def sentences_of(text: str) -> set[str]:
     return {piece for piece in bare if len(piece) >= MIN_SENTENCE}
 
 
-def values_of(text: str) -> npt.NDArray[np.uint32]:
+def values_of(text: str) -> set[int]:
     """Return the values of the sentences."""
-    return sentence_values(np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), ENDS)
+    return {value for value, *_ in sentences_in_order(text)[0]}
 
 
 @given(TEXTS, TEXTS)
@@ -30,8 +31,7 @@ def test_texts_share_the_sentences_that_they_share(one: str, other: str) -> None
     """Texts share as many values as the pattern finds sentences in both."""
     values, sentences = [values_of(text) for text in (one, other)], [sentences_of(text) for text in (one, other)]
     assert [len(found) for found in values] == [len(found) for found in sentences]
-    assert len(np.intersect1d(*values)) == len(sentences[0] & sentences[1])
-    assert [np.unique(found).tolist() for found in values] == [found.tolist() for found in values]
+    assert len(values[0] & values[1]) == len(sentences[0] & sentences[1])
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,28 @@ def test_where_a_sentence_ends(text: str, count: int) -> None:
 @given(TEXTS)
 def test_sentences_in_order_say_where_they_are(text: str) -> None:
     """The letters between the two places of a sentence are the sentence; sentences do not overlap."""
-    code_points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-    values, places, count = sentences_in_order(code_points, ENDS)
+    found, count = sentences_in_order(text)
     letters = "".join(filter(str.isalnum, text))
     assert count == len(letters)
-    assert np.all(np.diff(places.ravel()) >= 0)
-    for value, (start, stop) in zip(values, places, strict=True):
-        assert values_of(letters[start:stop]).tolist() == [value]
-    assert np.array_equal(np.unique(values), values_of(text))
+    places = [place for _, *both in found for place in both]
+    assert places == sorted(places)
+    for value, start, stop in found:
+        assert values_of(letters[start:stop]) == {value}
+        quarters = min((stop - start + LETTERS_A_QUARTER // 2) // LETTERS_A_QUARTER, (1 << LENGTH_BITS) - 1)
+        assert value & ((1 << LENGTH_BITS) - 1) == quarters
+
+
+@given(
+    st.lists(TEXTS, max_size=20).map("\n".join)
+    | st.integers(1, 300).map(lambda count: "\n".join(map(chinese, range(count))))
+)
+def test_evidence_has_the_smallest_values(text: str) -> None:
+    """Of the body as a page has it; and how many sentences there are."""
+    values, evidence = values_of(PageText("", text).body), Evidence(evidence_of(text))
+    assert evidence.sentence_values == tuple(sorted(values))[:MAX_SENTENCES]
+    assert evidence.sentence_count == len(values)
+
+
+def chinese(number: int) -> str:
+    """Return a sentence that no other number has."""
+    return "句" * 6 + "".join(chr(ord("甲") + int(digit)) for digit in str(number)) + "。"

@@ -1,20 +1,19 @@
 """Tests for evidence, and for the similarity of two pages by their evidence."""
 
 import random
+from array import array
 from collections import Counter
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.packed import MAX_NUMBERS, SHINGLE, Evidence, pack_evidence
+from dedup_service._native import distinct_ngrams
+from dedup_service.core.evidence.packed import MAX_NUMBERS, SHINGLE, Evidence
 from dedup_service.core.evidence.similarity import Similarity
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import fold, letters
 from dedup_service.core.verdict import Distance
 from tests.core.evidence.any_evidence import COMMON, DISTANCES, evidence_pairs, is_of_a_page
+from tests.made_evidence import evidence_of
 from tests.oracle.similarity import PlainSimilarity
 
 STORY = [
@@ -23,10 +22,9 @@ STORY = [
 ]
 
 
-def evidence(text: str, title: str = "", metadata: bytes = b"") -> Evidence:
+def evidence(text: str, title: str = "", metadata: tuple[str, ...] = ()) -> Evidence:
     """Return the evidence of a page."""
-    folded = fold(text)
-    return Evidence(pack_evidence(fold(title), folded, letters(folded), metadata))
+    return Evidence(evidence_of(text, title, metadata))
 
 
 def test_fifteen_letters_of_an_alphabet_count_as_eight() -> None:
@@ -153,8 +151,9 @@ def test_invalid_bytes_read_as_empty_evidence(packed: bytes) -> None:
 
 def test_metadata_can_be_read_back() -> None:
     """Metadata is the last part of evidence, or the only one."""
-    assert evidence("".join(STORY), "title", b"S12345678").metadata == b"S12345678"
-    assert evidence("", "", b"S1").metadata == b"S1"
+    metadata = evidence("", "", ("a", "b")).metadata
+    assert (metadata[:1], len(metadata)) == (b"S", 17)
+    assert evidence("".join(STORY), "title", ("b", "a")).metadata == metadata
     assert evidence("").packed == b""
 
 
@@ -176,14 +175,13 @@ HEAD, OWN = sentences_of(1, 40), sentences_of(2, 140)
 
 def exact(one: list[str], other: list[str]) -> tuple[float, float]:
     """Jaccard similarity and containment of two lists of sentences, by their shingles."""
-    ours, theirs = (set(distinct_ngrams(letters(fold("。".join(text))), SHINGLE).tolist()) for text in (one, other))
+    ours, theirs = (set(array("Q", distinct_ngrams("".join(text), SHINGLE))) for text in (one, other))
     return len(ours & theirs) / len(ours | theirs), len(ours & theirs) / min(len(ours), len(theirs))
 
 
-def common_values(sentences: list[str]) -> npt.NDArray[np.uint32]:
+def common_values(sentences: list[str]) -> list[int]:
     """The values of sentences that a host repeats."""
-    values = [evidence(sentence).sentence_values for sentence in sentences]
-    return np.unique(np.concatenate([np.empty(0, np.uint32), *values]))
+    return sorted({value for sentence in sentences for value in evidence(sentence).sentence_values})
 
 
 @pytest.mark.parametrize("frame", [5, 12, 30])
@@ -200,7 +198,7 @@ def test_common_sentences_are_subtracted(frame: int, hosts: str, changed: int) -
     assert alike.jaccard == pytest.approx(share, abs=0.15)
     assert alike.containment == pytest.approx(contained, abs=0.15)
     assert alike.sentences == pytest.approx(len(set(ours) & set(theirs)) / min(len(ours), len(theirs)), abs=0.15)
-    sizes = [len(letters(fold("".join(text)))) for text in (ours, theirs)]
+    sizes = [len("".join(text)) for text in (ours, theirs)]
     assert alike.min_letters == pytest.approx(min(sizes), rel=0.1)
     assert alike.length_ratio == pytest.approx(max(sizes) / min(sizes), rel=0.1)
 
@@ -237,7 +235,7 @@ def test_pages_of_common_sentences_alone_have_nothing_in_common() -> None:
 
 @given(evidence_pairs(), COMMON, DISTANCES, st.booleans())
 def test_all_quantities_are_those_of_sets(
-    pair: tuple[bytes, bytes], common: npt.NDArray[np.uint32], distance: Distance, same_host: bool
+    pair: tuple[bytes, bytes], common: list[int], distance: Distance, same_host: bool
 ) -> None:
     """For evidence of any kind; that which no page has gives floats, whatever they are."""
     one, other = map(Evidence, pair)

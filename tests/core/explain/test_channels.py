@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.explain.channels import compare_channel
-from dedup_service.core.index.block_index import BlockIndex
+from tests.core.index.block_index import BlockIndex
 
 FINGERPRINTS = st.integers(0, (1 << 64) - 1)
 FLIPS = st.sets(st.integers(0, 63), max_size=10)

@@ -71,7 +71,7 @@ def test_host_text_brings_no_page_nearer() -> None:
     page, framed, half = (entry(at, prepared_text(at, ". ".join(text))) for at, text in enumerate(texts))
     everything, host_text = keeping([page, framed, half]).held(), HostText()
     assert [at.sequence for at in nearest(everything, page, 1, host_text)] == [framed.sequence]
-    sentences = Evidence(entry(9, prepared_text(9, ". ".join(frame))).evidence).sentence_values.tolist()
+    sentences = Evidence(entry(9, prepared_text(9, ". ".join(frame))).evidence).sentence_values
     for title in range(5):
         host_text.learn(page.host, [title], b"", sentences)
     assert [at.sequence for at in nearest(everything, page, 1, host_text)] == [half.sequence]

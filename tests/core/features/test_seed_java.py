@@ -32,7 +32,7 @@ def test_the_scheme_is_stored_with_the_fields_of_a_weighted_scheme() -> None:
     """Spaces of `seed-java` were stored so before it was a scheme without factors."""
     weighted = WeightedScheme(name="seed-java", with_title=False, hash="java")
     assert SeedJavaScheme().to_dict() == weighted.to_dict()
-    assert SeedJavaScheme().needs == weighted.needs
+    assert SeedJavaScheme().pos == weighted.pos
 
 
 def test_the_scheme_never_counts_words() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.index.block_index import BlockIndex
+from tests.core.index.block_index import BlockIndex
 from tests.core.index.streams import agree, fingerprints, hot, one_half, uniform
 from tests.oracle.index import BruteForceIndex
 
@@ -57,9 +57,8 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(entries=entries_lists)
     def insert_many(self, entries: list[tuple[int, int]]) -> None:
         """Insert many: all, or none if one is there already."""
-        sequences = np.array([sequence for sequence, _ in entries], np.int64)
-        stored = np.array([fingerprint for _, fingerprint in entries], np.uint64)
-        if {row for row, _ in self.oracle.entries}.isdisjoint(sequences.tolist()):
+        sequences, stored = [sequence for sequence, _ in entries], [fingerprint for _, fingerprint in entries]
+        if {row for row, _ in self.oracle.entries}.isdisjoint(sequences):
             self.index.insert_many(sequences, stored)
             self.oracle.entries.update(entries)
         else:
@@ -71,8 +70,7 @@ class AnyHistory(RuleBasedStateMachine):
         """Remove many: all, or none if one is not there, or is named twice."""
         entries = [entry for number, entry in enumerate(sorted(self.oracle.entries)) if number in wanted]
         chosen = [*entries, (11, 0)] if absent else entries
-        sequences = np.array([sequence for sequence, _ in chosen], np.int64)
-        stored = np.array([fingerprint for _, fingerprint in chosen], np.uint64)
+        sequences, stored = [sequence for sequence, _ in chosen], [fingerprint for _, fingerprint in chosen]
         if absent and ((11, 0) not in self.oracle.entries or (11, 0) in entries):
             with pytest.raises(StateError, match="is not in the index"):
                 self.index.remove_many(sequences, stored)
@@ -125,7 +123,7 @@ def test_split_buckets_stay_exact(radius: int) -> None:
     stored = np.concatenate([hot(6000, 1), hot(6000, 2, block=radius % 4), uniform(500, 3)])
     stored = np.unique(np.concatenate([stored, one_half(900, 5, 0), one_half(900, 6, 1), one_half(900, 6, 1) ^ 1]))
     index, oracle = BlockIndex(radius), BruteForceIndex(radius)
-    index.insert_many(np.arange(len(stored)), stored)
+    index.insert_many(range(len(stored)), stored.tolist())
     oracle.entries.update(enumerate(stored.tolist()))
     generator = np.random.default_rng(4)
     probes = [

@@ -16,13 +16,12 @@ from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.guard_state import Copy
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.profiles import PROFILES
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Guard, Verdict, VerdictKind, guard_in
+from tests.made_evidence import evidence_of
 
 RULE = PROFILES["balanced"]
 DEFAULT = Guards()
@@ -50,8 +49,7 @@ def page(url: str, title: str, story: str, text_hash: int = 1) -> PreparedPage:
 @cache
 def evidence(title: str, story: str) -> bytes:
     """The evidence of a story under a title."""
-    text = "".join(sentences(story, 12))
-    return pack_evidence(title, text, letters(text), b"")
+    return evidence_of("".join(sentences(story, 12)), title)
 
 
 class Crawl:

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.evidence.packed import Evidence, pack_evidence
-from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard, pack
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard
 from dedup_service.core.rules.match_row import MatchRow
-from dedup_service.core.text.normalise import fold, letters
 from dedup_service.core.verdict import Distance
+from tests.made_evidence import evidence_of
 
 SHARE = st.floats(0.01, 1.0)
 ROWS = st.builds(
@@ -42,7 +42,7 @@ def similarity(one: str, other: str) -> Similarity:
 
 def evidence(text: str, *metadata: str) -> Evidence:
     """The evidence of a text with keywords."""
-    return Evidence(pack_evidence("", fold(text), letters(fold(text)), pack(metadata)))
+    return Evidence(evidence_of(text, metadata=metadata))
 
 
 @given(
@@ -53,7 +53,7 @@ def test_wang_and_wangs_rule_is_a_row(words: int | None, ours: list[str], theirs
     """The bound of .25 holds exactly if the separate rule does, within the radius that it can reach."""
     alike = Similarity(evidence(STORY, *ours), evidence(STORY, *theirs), Distance(words=words))
     row = MatchRow(name="a", jaccard=0.01, combined=0.25, words_distance=7)
-    combined = 0 if words is None else Combined().similarity(words, jaccard(pack(ours), pack(theirs)))
+    combined = 0 if words is None else Combined().similarity(words, jaccard(alike.one.metadata, alike.other.metadata))
     assert row.holds(alike) == (words is not None and words <= 7 and combined >= Combined().threshold)
 
 

@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +32,7 @@ ROWS = st.lists(
 
 
 def compared(
-    rule: MatchRule, pair: tuple[bytes, bytes], common: npt.NDArray[np.uint32], bits: int | None, *, same_host: bool
+    rule: MatchRule, pair: tuple[bytes, bytes], common: list[int], bits: int | None, *, same_host: bool
 ) -> ComparedPages | None:
     """What the rule says of two pages whose words differ in so many bits, and whose texts differ."""
     word = None if bits is None else (1 << bits) - 1
@@ -47,7 +45,7 @@ def compared(
 @given(evidence_pairs(), COMMON, DISTANCES, st.booleans(), ROWS)
 def test_the_first_row_that_holds_makes_the_match(
     pair: tuple[bytes, bytes],
-    common: npt.NDArray[np.uint32],
+    common: list[int],
     distance: Distance,
     same_host: bool,
     rows: tuple[MatchRow, ...],
@@ -73,6 +71,6 @@ def test_the_first_row_that_holds_makes_the_match(
 @given(evidence_pairs(), st.none() | st.integers(0, 64), st.integers(0, 7))
 def test_without_a_table_the_distance_decides(pair: tuple[bytes, bytes], bits: int | None, bound: int) -> None:
     """Whatever the evidence is; a page without a fingerprint is near nothing."""
-    found = compared(MatchRule((DistanceBound(words=bound),)), pair, np.empty(0, np.uint32), bits, same_host=True)
+    found = compared(MatchRule((DistanceBound(words=bound),)), pair, [], bits, same_host=True)
     assert (found is not None) == (bits is not None and bits <= bound)
     assert found is None or found.reason == f"words ≤ {bound}"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dedup_service.core.text.folded_pages import without_repost_marks
-from dedup_service.core.text.normalise import fold
+from dedup_service._native import PageText, between_repost_marks, fold
 
 POST = "大桥今天通车,全长4千米"
 
@@ -31,7 +30,7 @@ POST = "大桥今天通车,全长4千米"
 )
 def test_markers_at_the_beginning_are_removed(mark: str) -> None:
     """One marker or several, however often the text was reposted."""
-    assert without_repost_marks(fold(mark + POST)) == fold(POST)
+    assert PageText("", mark + POST).body == fold(POST)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +38,9 @@ def test_markers_at_the_beginning_are_removed(mark: str) -> None:
 )
 def test_what_belongs_to_the_text_stays(text: str) -> None:
     """Words that begin like a marker, brackets inside a text, and a text of nothing but markers are kept."""
-    assert without_repost_marks(fold(text)) == fold(text)
+    assert between_repost_marks(fold(text)) == (0, len(fold(text)))
 
 
 def test_emoticons_at_the_end_are_removed() -> None:
     """Emoticons in brackets, as microblogs write them, are not part of the text."""
-    assert without_repost_marks(fold(f"{POST}[赞] [doge][笑哭]")) == fold(POST)
+    assert PageText("", f"{POST}[赞] [doge][笑哭]").body == fold(POST)

@@ -13,7 +13,7 @@ from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.interfaces.cli.main import COMMANDS, LazyGroup, run
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 
-HEAVY = ("numpy", "numba", "rich", "scrapy", "trafilatura", "lxml", "msgspec")
+HEAVY = ("numpy", "rich", "scrapy", "trafilatura", "lxml", "msgspec")
 
 
 def test_help_imports_nothing_heavy() -> None:

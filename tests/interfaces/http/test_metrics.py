@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dedup_service.core.index.block_index import IndexStatistics
-from dedup_service.core.index.cell_index import CellStatistics
+from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Guard, guard_reason
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health

@@ -8,12 +8,9 @@ from pathlib import Path
 
 from dedup_service._native import Entry
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
-from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import letters
 from dedup_service.runtime.embedded.state import PAGES_FOLDER, State
+from tests.made_evidence import prepared_text
 
 SPACE_ID = "test-space"
 SPACE = {"scheme": "test"}
@@ -47,9 +44,8 @@ def evidence_and_keys(story: int, version: int) -> tuple[bytes, bytes]:
     """Evidence and keys of a text that depends on the story; another version has one more sentence."""
     rng = random.Random(story)
     sentences = ["".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(20)) for _ in range(15)]
-    folded = "。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))])
-    keys = packed_keys(min_hash_keys(distinct_ngrams(letters(folded), SHINGLE), LEVELS))
-    return pack_evidence("", folded, letters(folded), b""), keys
+    made = prepared_text("。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))]))
+    return made.evidence, made.keys
 
 
 def kill(state: State) -> None:

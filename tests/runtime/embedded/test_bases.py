@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 
 from dedup_service._native import PageStore, StoreLabel
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
-from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.guards import Guards
@@ -27,8 +25,6 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.base_labels import encode_labels
 from dedup_service.runtime.embedded.database import ForeignStateError
@@ -36,6 +32,7 @@ from dedup_service.runtime.embedded.state import JOURNAL_FILE, State, StateSetti
 from dedup_service.runtime.embedded.state_view import state_view
 from dedup_service.runtime.store import stored_entries
 from dedup_service.runtime.verdict_json import verdict_line
+from tests.made_evidence import prepared_text
 
 from .prepared import SPACE, SPACE_ID, STEP, kill, lose_pages, prepared
 
@@ -105,12 +102,11 @@ def story_page(url: str, host: int, story: int, version: int, title: int, claims
     own = [sentence(f"story {story} {number + 2 * version}") for number in range(14)]
     folded = "。".join([*frame, *common, *own])
     heading = f"标题{title}{sentence(f'title {title}')}"
-    keys = packed_keys(min_hash_keys(distinct_ngrams(letters(folded), SHINGLE), LEVELS))
     body_hash = hash_of(folded)
     page = Page(url=url, canonical_url=url, id=f"id of {url}", title=heading, text=folded, claimed_url=claims)
     fingerprint = Fingerprint((story + 1) * STEP % (1 << 64) ^ version, hash_of(f"body {story}") ^ version)
-    evidence = pack_evidence(heading, folded, letters(folded), b"")
-    return PreparedPage(page, fingerprint, body_hash, evidence, None, hash_of(heading + folded), keys)
+    made = prepared_text(folded, heading)
+    return PreparedPage(page, fingerprint, body_hash, made.evidence, None, hash_of(heading + folded), made.keys)
 
 
 def hash_of(text: str) -> int:

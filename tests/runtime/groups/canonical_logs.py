@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-
-import numpy as np
+from statistics import fmean
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
@@ -114,7 +113,7 @@ def expected_choices(messages: Sequence[LoggedMessage], replica: Replica | None 
                         record.prepared.page.canonical_url,
                         Evidence(record.prepared.evidence).sentence_values,
                     )
-                    shares[sequence] = float(np.mean(host_text.common(host_hash(url), sentences)))
+                    shares[sequence] = fmean(host_text.common(host_hash(url), sentences))
             groups.take([(message.timestamp, *pair) for pair in records])
             with suppress(ConfigurationError):
                 policy = policy_of_log(groups.replica.policy.canonical) if groups.replica.policy else None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dedup_service._native import PageText
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.groups.canonical import canonical_policy
 from dedup_service.core.groups.grouping import PageGroup, grouped
@@ -13,7 +14,6 @@ from dedup_service.core.groups.member import GroupMember, Removal
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.groups.journal_members import spool_state
@@ -76,7 +76,7 @@ def test_groups_are_those_that_the_verdicts_name(tmp_path: Path) -> None:
         )
         assert member.logged_ms is not None
         if member.removed is None:
-            assert member.letters == len(letters(given.text))
+            assert member.letters == len(PageText("", given.text).letters)
 
 
 def test_groups_are_read_while_the_state_is_written(tmp_path: Path) -> None:

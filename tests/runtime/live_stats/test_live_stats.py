@@ -6,8 +6,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from dedup_service.core.index.block_index import IndexStatistics
-from dedup_service.core.index.cell_index import CellStatistics
+from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Distance, Guard, VerdictKind, guard_reason, visit_by_claim_reason
 from dedup_service.runtime.events import BatchEvent, IndexEvent, ProblemEvent, RemovalEvent
 from dedup_service.runtime.live_stats import LiveStats

@@ -2,15 +2,14 @@
 
 import random
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.errors import StateError
-from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.evidence.sketch import SKETCH_BYTES
+from dedup_service.core.evidence.packed import SKETCH_BYTES, Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
@@ -52,20 +51,20 @@ def damage(path: Path, body_hash: int | None) -> None:
 def test_a_view_says_whether_it_has_a_page(tmp_path: Path) -> None:
     """Pages that came after it was taken are not among them; removed ones are, whatever is committed, unless erased."""
     entries, chosen = opened(tmp_path), random.Random(1)
-    sequences = np.cumsum(1 + np.arange(3000) % 3)
-    rows = [stored_page(1, sequence) for sequence in sequences.tolist()]
-    numbers = np.arange(3000, dtype=np.uint32) + entries.pages.append(rows)
+    sequences = list(accumulate(1 + number % 3 for number in range(3000)))
+    rows = [stored_page(1, sequence) for sequence in sequences]
+    first = entries.pages.append(rows)
     held = entries.held()
-    entries.pages.append(pages(2, 10, first=int(sequences[-1]) + 1))
-    gone = numbers[np.random.default_rng(1).random(3000) < 0.4]
-    entries.pages.remove(gone)
+    entries.pages.append(pages(2, 10, first=sequences[-1] + 1))
+    gone = sorted(chosen.sample(range(3000), 1200))
+    entries.pages.remove([first + number for number in gone])
     for sequence in (1, 2):
         entries.begin_commit(sequence, "", b"", SIZES)()
-    erased = sequences[7:2000:100].tolist()
+    erased = sequences[7:2000:100]
     for sequence in erased:
         entries.erase(sequence)
-    live = set(sequences.tolist()) - set(erased)
-    sought = [*chosen.choices(range(int(sequences[-1]) + 20), k=200), *erased, -1, int(sequences[-1]) + 1]
+    live = set(sequences) - set(erased)
+    sought = [*chosen.choices(range(sequences[-1] + 20), k=200), *erased, -1, sequences[-1] + 1]
     assert [held.has(sequence) for sequence in sought] == [sequence in live for sequence in sought]
     assert [entry.sequence for entry in held.entries()] == sorted(live)
     removed = rows[gone[-1]].url_hash.to_bytes(8, "little")

@@ -12,7 +12,8 @@ import click
 import msgspec
 
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.evaluation.scoring import Evaluation, LabelledPair, Share, TruthRow, score_pairs, score_stream
+from dedup_service.core.evaluation.scoring import Evaluation, LabelledPair, TruthRow, score_pairs, score_stream
+from dedup_service.core.evaluation.share import Share
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind

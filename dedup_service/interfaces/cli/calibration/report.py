@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dedup_service.core.evaluation.calibration import Calibration, Curve, Point, flags_needed
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.share import Share
 from dedup_service.core.evidence.similarity import MAX_RADIUS
 from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, JACCARD, RULE, WORDS
 

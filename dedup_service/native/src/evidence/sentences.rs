@@ -7,6 +7,7 @@
 //! A value is `hash << 6 | quarters`, where `quarters` is the number of letters divided by four and rounded, at most 63.
 //! Values are ordered by the hash, so the smallest values of a text are a sample that does not depend on the lengths.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::characters::{PLANE, characters};
@@ -46,9 +47,25 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
 
 /// Replace `values` by those of the distinct sentences of a folded text, ascending.
 pub fn find_sentences(text: &[u32], values: &mut Vec<u32>) {
-    let (kinds, characters) = (&KINDS[..], characters());
     values.clear();
-    let mut sentence = Sentence::default();
+    each_sentence(text, |value, _| values.push(value));
+    values.sort_unstable();
+    values.dedup();
+}
+
+/// Call `found` with the value of each sentence of a folded text, in their order, and with its place among the letters
+/// of the text; return how many letters there are.
+pub fn each_sentence(text: &[u32], mut found: impl FnMut(u32, Range<u64>)) -> u64 {
+    let (kinds, characters) = (&KINDS[..], characters());
+    let (mut sentence, mut before) = (Sentence::default(), 0);
+    let mut end = |sentence: &mut Sentence| {
+        let Sentence { letters, .. } = *sentence;
+        if let Some(value) = std::mem::take(sentence).value() {
+            found(value, before..before + letters);
+        }
+        before += letters;
+        before
+    };
     for (at, &code) in text.iter().enumerate() {
         let letter = || if characters.is_letter(code) { Kind::Letter } else { Kind::Other };
         let ends = match kinds.get(code as usize).copied().unwrap_or_else(letter) {
@@ -62,12 +79,10 @@ pub fn find_sentences(text: &[u32], values: &mut Vec<u32>) {
             Kind::Other => code == SPACE && at > 0 && (0x0E00..0x0F00).contains(&text[at - 1]),
         };
         if ends {
-            values.extend(std::mem::take(&mut sentence).value());
+            end(&mut sentence);
         }
     }
-    values.extend(sentence.value());
-    values.sort_unstable();
-    values.dedup();
+    end(&mut sentence)
 }
 
 #[derive(Default)]
@@ -122,5 +137,13 @@ mod tests {
             values
         };
         assert_eq!(values("a sentence, of some 30 letters"), values("a sentence of some (30) letters."));
+    }
+
+    #[test]
+    fn sentences_have_their_places_among_the_letters() {
+        let points: Vec<u32> = "ab. first one here! second one, here".chars().map(u32::from).collect();
+        let mut places = Vec::new();
+        assert_eq!(each_sentence(&points, |_, place| places.push(place)), 27);
+        assert_eq!(places, [2..14, 14..27]);
     }
 }

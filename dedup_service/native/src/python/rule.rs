@@ -1,6 +1,5 @@
 //! The rule as Python sees it: compiled from a `MatchRule`, which has been validated there.
 
-use pyo3::buffer::PyBuffer;
 use pyo3::conversion::{FromPyObject, FromPyObjectOwned};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
@@ -8,7 +7,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use super::decider::Entry;
-use super::{values, work};
+use super::work;
 use crate::error::TableError;
 use crate::evidence::Evidence;
 use crate::guards::Guards;
@@ -54,15 +53,8 @@ impl Rule {
         self.rule.min_rough_jaccard()
     }
 
-    fn compare(
-        &self,
-        py: Python<'_>,
-        kept: &Entry,
-        page: &Entry,
-        common: PyBuffer<u32>,
-    ) -> PyResult<Option<ComparedPages>> {
-        let (common, ours, theirs, same_host) =
-            (values(py, &common)?, kept.side(py), page.side(py), kept.host == page.host);
+    fn compare(&self, py: Python<'_>, kept: &Entry, page: &Entry, common: Vec<u32>) -> PyResult<Option<ComparedPages>> {
+        let (ours, theirs, same_host) = (kept.side(py), page.side(py), kept.host == page.host);
         let found = work(py, || Ok::<_, TableError>(self.rule.compare(&ours, &theirs, &common, same_host)))?;
         Ok(match found {
             Compared::Match(found) => {
@@ -84,13 +76,12 @@ pub(super) fn similarity(
     py: Python<'_>,
     pages: (PyBackedBytes, PyBackedBytes),
     distance: (Option<u32>, Option<u32>),
-    common: PyBuffer<u32>,
+    common: Vec<u32>,
     same_host: bool,
     mu_thousandths: u64,
 ) -> PyResult<Bound<'_, PyDict>> {
     let (one, other) = (Evidence::new(&pages.0), Evidence::new(&pages.1));
     let distance = Distance { words: distance.0, body: distance.1 };
-    let common = values(py, &common)?;
     let found = work(py, || Ok::<_, TableError>(Similarity::of(&one, &other, distance, &common, same_host)))?;
     let quantities = PyDict::new(py);
     for (name, value) in [("jaccard", found.jaccard), ("figures", found.figures)] {

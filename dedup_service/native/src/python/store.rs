@@ -5,14 +5,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::decider::Entry;
-use super::{bytes_of, raised, values, work};
+use super::{bytes_of, raised, work};
 use crate::decider::{self, SharedStore};
 use crate::store::{self, Label, OpenMode, StoreError};
 use crate::window::flags::SETTLED;
@@ -178,19 +177,16 @@ impl PageStore {
         self.change(py, |store| store.append(&entries.iter().map(decider::Entry::stored).collect::<Vec<_>>()))
     }
 
-    fn remove(&self, py: Python<'_>, rows: PyBuffer<u32>) -> PyResult<()> {
-        let rows = values(py, &rows)?;
+    fn remove(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<()> {
         self.change(py, |store| store.remove(&rows))
     }
 
-    fn erase(&self, py: Python<'_>, rows: PyBuffer<u32>) -> PyResult<()> {
-        let rows = values(py, &rows)?;
+    fn erase(&self, py: Python<'_>, rows: Vec<u32>) -> PyResult<()> {
         self.change(py, |store| store.erase(&rows))
     }
 
     #[pyo3(signature = (rows, *, with_evidence = true))]
-    fn entries(&self, py: Python<'_>, rows: PyBuffer<u32>, with_evidence: bool) -> PyResult<Vec<Entry>> {
-        let rows = values(py, &rows)?;
+    fn entries(&self, py: Python<'_>, rows: Vec<u32>, with_evidence: bool) -> PyResult<Vec<Entry>> {
         let found = self.read(py, |store| {
             let (mut found, mut buffers) = (Vec::with_capacity(rows.len()), (Vec::new(), Vec::new()));
             for number in rows {
@@ -207,15 +203,14 @@ impl PageStore {
         Ok(found.iter().map(|entry| Entry::of(py, entry)).collect())
     }
 
-    fn live_rows(&self, py: Python<'_>, first: u32, limit: usize) -> PyResult<Py<PyBytes>> {
-        let rows = self.read(py, |store| {
+    fn live_rows(&self, py: Python<'_>, first: u32, limit: usize) -> PyResult<Vec<u32>> {
+        self.read(py, |store| {
             let rows: Vec<u32> = store.live_rows(first).take(limit).collect();
             if let [first, .., last] = rows[..] {
                 store.will_need_all(first..last.saturating_add(1), true);
             }
             Ok(rows)
-        })?;
-        Ok(bytes_of(py, &rows))
+        })
     }
 
     fn find(&self, py: Python<'_>, sequence: i64) -> PyResult<Option<u32>> {

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use super::{bytes_of, work};
 use crate::error::{Result, TableError};
+use crate::evidence::sentences::each_sentence;
 use crate::segmentation::jieba::JiebaCutter;
 use crate::segmentation::scripts::{self, Language};
 use crate::segmentation::{self, Segment};
@@ -97,6 +98,15 @@ pub(super) fn distinct_ngrams(py: Python<'_>, letters: Text, n: usize) -> PyResu
         hashes
     })?;
     Ok(bytes_of(py, &hashes))
+}
+
+#[pyfunction]
+pub(super) fn sentences_in_order(py: Python<'_>, folded: Text) -> PyResult<(Vec<(u32, u64, u64)>, u64)> {
+    unlocked(py, || {
+        let mut found = Vec::new();
+        let letters = each_sentence(&folded.points(), |value, place| found.push((value, place.start, place.end)));
+        (found, letters)
+    })
 }
 
 #[pyfunction]

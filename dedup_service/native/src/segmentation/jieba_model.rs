@@ -198,7 +198,11 @@ fn made(jieba: &Path, user_words: &[&str]) -> Result<impl Iterator<Item = u64> +
         path.iter().map(state).collect::<Option<Vec<_>>>().ok_or_else(|| malformed(name, "it names an unknown state"))
     };
     let mut emissions = vec![[IMPOSSIBLE; 4]; usize::from(last_code) + 1];
-    for (path, log) in python_floats(&read(jieba, EMISSIONS)?) {
+    let values = |name: &str| match python_floats(&read(jieba, name)?) {
+        values if values.is_empty() => Err(malformed(name, "it has no values")),
+        values => Ok(values),
+    };
+    for (path, log) in values(EMISSIONS)? {
         match path[..] {
             [state, letter] if is_han(letter.into()) => {
                 emissions[usize::from(codes[letter as usize])][states(EMISSIONS, &[state])?[0]] = log;
@@ -207,12 +211,12 @@ fn made(jieba: &Path, user_words: &[&str]) -> Result<impl Iterator<Item = u64> +
         }
     }
     let (mut start, mut transitions) = ([f64::NAN; 4], [[IMPOSSIBLE; 4]; 4]);
-    for (path, log) in python_floats(&read(jieba, START)?) {
+    for (path, log) in values(START)? {
         if let [state] = states(START, &path)?[..] {
             start[state] = log;
         }
     }
-    for (path, log) in python_floats(&read(jieba, TRANSITIONS)?) {
+    for (path, log) in values(TRANSITIONS)? {
         if let [from, to] = states(TRANSITIONS, &path)?[..] {
             transitions[from][to] = log;
         }

@@ -10,27 +10,17 @@ the other columns. Nothing is compressed here: Kafka compresses whole batches of
 As in JSON (`log_record`), unknown fields are ignored, and a message of which anything does not fit is no batch.
 """
 
+import struct
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from dedup_service.core.dates import day_of
 from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
 from dedup_service.core.log_records import MAX_PLACES, PageRecord, RejectedRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
-from dedup_service.core.record_columns import (
-    BODY,
-    BODY_HASH,
-    NO_DAY,
-    NO_PERCENT,
-    REJECTED,
-    TEXT_HASH,
-    WORDS,
-    RecordColumns,
-)
+from dedup_service.core.record_columns import NO_DAY, NO_PERCENT, Hashes, RecordColumns
 from dedup_service.core.text.encoding import without_surrogates
 
 VERSION = 3
@@ -44,6 +34,7 @@ InputRecord = PageRecord | RejectedRecord
 """What a batch has: one for each input record."""
 
 MAX_KEYS_BYTES = 4 * PARTS * MAX_LEVELS
+_WORDS, _BODY, _BODY_HASH, _TEXT_HASH, _REJECTED = 1, 2, 4, 8, 16
 _FIXED_BYTES = 69
 """Of a record: its places, flags, hashes, ends, day and share, and what MessagePack adds to its strings."""
 
@@ -122,9 +113,9 @@ def encode_batch(records: Sequence[InputRecord]) -> bytes:
         VERSION,
         topic,
         space,
-        np.array([source.partition for source in sources], "<i4").tobytes(),
-        np.array([source.offset for source in sources], "<i8").tobytes(),
-        bytes(REJECTED if one is _NO_PAGE else _present(one) for one in prepared),
+        _packed("i", [source.partition for source in sources]),
+        _packed("q", [source.offset for source in sources]),
+        bytes(_REJECTED if one is _NO_PAGE else _present(one) for one in prepared),
         _hashes([one.fingerprint.words for one in prepared]),
         _hashes([one.fingerprint.body for one in prepared]),
         _hashes([one.body_hash for one in prepared]),
@@ -139,8 +130,8 @@ def encode_batch(records: Sequence[InputRecord]) -> bytes:
         _ends([one.evidence for one in prepared]),
         b"".join(one.keys for one in prepared),
         _ends([one.keys for one in prepared]),
-        _known([day_of(page.date) for page in pages], NO_DAY, "<i4"),
-        _known([page.text_percent for page in pages], NO_PERCENT, "u1"),
+        _known([day_of(page.date) for page in pages], NO_DAY, "i", range(NO_DAY, -NO_DAY)),
+        _known([page.text_percent for page in pages], NO_PERCENT, "B", range(NO_PERCENT)),
     )
     try:
         return _encoder.encode(batch)
@@ -160,10 +151,10 @@ def decode_columns(value: bytes, sequence: int = 0) -> RecordColumns:
     strings = (batch.urls, batch.ids, batch.canonical_urls, batch.claimed_urls, batch.titles, batch.reasons)
     if not 0 < count <= MAX_PLACES or any(len(column) != count for column in strings):
         raise ValueError("its columns do not have 1 to 4,096 records each")
-    partitions, offsets = _integers(batch.partitions, "<i4", count), _integers(batch.offsets, "<i8", count)
-    if partitions.min() < 0 or offsets.min() < 0:
+    partitions, offsets = _integers(batch.partitions, "i", count), _integers(batch.offsets, "q", count)
+    if min(partitions) < 0 or min(offsets) < 0:
         raise ValueError("an offset or partition is out of range")
-    present = np.frombuffer(batch.present, np.uint8)
+    present = batch.present
     evidence = _pieces(batch.evidence, batch.evidence_ends, count)
     keys = _pieces(batch.keys, batch.keys_ends, count)
     if max(map(len, keys)) > MAX_KEYS_BYTES:
@@ -171,16 +162,16 @@ def decode_columns(value: bytes, sequence: int = 0) -> RecordColumns:
     return RecordColumns(
         batch.topic,
         batch.space,
-        np.arange(sequence, sequence + count),
-        partitions.tolist(),
-        offsets.tolist(),
-        present,
-        _present_hashes(present, batch.words, WORDS),
-        _present_hashes(present, batch.bodies, BODY),
-        _present_hashes(present, batch.body_hashes, BODY_HASH),
-        _present_hashes(present, batch.text_hashes, TEXT_HASH),
-        _or_unknown(batch.days, NO_DAY, "<i4", count).astype(np.int32),
-        _or_unknown(batch.text_percents, NO_PERCENT, "u1", count).astype(np.uint8),
+        list(range(sequence, sequence + count)),
+        partitions,
+        offsets,
+        [bool(flags & _REJECTED) for flags in present],
+        _present_hashes(present, batch.words, _WORDS),
+        _present_hashes(present, batch.bodies, _BODY),
+        _present_hashes(present, batch.body_hashes, _BODY_HASH),
+        _present_hashes(present, batch.text_hashes, _TEXT_HASH),
+        _or_unknown(batch.days, NO_DAY, "i", count),
+        _or_unknown(batch.text_percents, NO_PERCENT, "B", count),
         batch.urls,
         _or_urls(batch.ids, batch.urls),
         _or_urls(batch.canonical_urls, batch.urls),
@@ -195,10 +186,10 @@ def decode_columns(value: bytes, sequence: int = 0) -> RecordColumns:
 def _present(prepared: PreparedPage) -> int:
     fingerprint = prepared.fingerprint
     return (
-        (fingerprint.words is not None) * WORDS
-        | (fingerprint.body is not None) * BODY
-        | (prepared.body_hash is not None) * BODY_HASH
-        | (prepared.text_hash is not None) * TEXT_HASH
+        (fingerprint.words is not None) * _WORDS
+        | (fingerprint.body is not None) * _BODY
+        | (prepared.body_hash is not None) * _BODY_HASH
+        | (prepared.text_hash is not None) * _TEXT_HASH
     )
 
 
@@ -207,37 +198,40 @@ def _reason(record: InputRecord) -> str | None:
 
 
 def _hashes(values: Sequence[int | None]) -> bytes:
-    return np.array([value or 0 for value in values], "<u8").tobytes()
+    return _packed("Q", [value or 0 for value in values])
 
 
-def _known(values: Sequence[int | None], unknown: int, kind: str) -> bytes:
+def _known(values: Sequence[int | None], unknown: int, kind: str, fitting: range) -> bytes:
     """Return a column of integers with `unknown` for None and what does not fit; b"" if there is nothing else."""
-    limits = np.iinfo(kind)
-    known = [unknown if value is None or not limits.min <= value <= limits.max else value for value in values]
-    return b"" if all(value == unknown for value in known) else np.array(known, kind).tobytes()
+    known = [value if value in fitting else unknown for value in values]
+    return b"" if all(value == unknown for value in known) else _packed(kind, known)
 
 
 def _ends(pieces: Sequence[bytes]) -> bytes:
-    return np.fromiter(accumulate(map(len, pieces)), "<u4", len(pieces)).tobytes()
+    return _packed("I", list(accumulate(map(len, pieces))))
 
 
-def _integers(column: bytes, kind: str, count: int) -> npt.NDArray[np.integer]:
+def _packed(kind: str, values: Sequence[object]) -> bytes:
+    """Return a column of integers. kind: of each, as in `struct`."""
+    return struct.pack(f"<{len(values)}{kind}", *values)
+
+
+def _integers(column: bytes, kind: str, count: int) -> list[int]:
     """Return a column of integers; ValueError if it has not `count` of them."""
-    values: npt.NDArray[np.integer] = np.frombuffer(column, kind)
-    if len(values) != count:
-        raise ValueError(f"a column has {len(values)} values, not {count}")
-    return values
+    if len(column) != count * struct.calcsize(f"<{kind}"):
+        raise ValueError(f"a column of {count} values has {len(column)} bytes")
+    return list(struct.unpack(f"<{count}{kind}", column))
 
 
-def _or_unknown(column: bytes, unknown: int, kind: str, count: int) -> npt.NDArray[np.integer]:
+def _or_unknown(column: bytes, unknown: int, kind: str, count: int) -> list[int]:
     """Return a column of integers, each `unknown` if the message has no such column."""
-    return _integers(column, kind, count) if column else np.full(count, unknown, kind)
+    return _integers(column, kind, count) if column else [unknown] * count
 
 
-def _present_hashes(present: npt.NDArray[np.uint8], column: bytes, bit: int) -> npt.NDArray[np.uint64]:
-    """Return a column of hashes, 0 where `present` lacks the bit."""
-    values = _integers(column, "<u8", len(present)).astype(np.uint64)
-    return np.where(present & bit, values, np.uint64(0))
+def _present_hashes(present: bytes, column: bytes, bit: int) -> Hashes:
+    """Return a column of hashes, None where `present` lacks the bit."""
+    values = _integers(column, "Q", len(present))
+    return [value if flags & bit else None for value, flags in zip(values, present, strict=True)]
 
 
 def _or_urls(names: list[str | None], urls: list[str]) -> list[str]:
@@ -247,13 +241,10 @@ def _or_urls(names: list[str | None], urls: list[str]) -> list[str]:
 
 def _pieces(whole: bytes, ends: bytes, count: int) -> list[bytes]:
     """Return the parts of `whole` up to each end; ValueError if the ends do not rise to its length."""
-    last = _integers(ends, "<u4", count).astype(np.int64)
-    if last[-1] != len(whole) or (last[1:] < last[:-1]).any():
+    places = [0, *_integers(ends, "I", count)]
+    if places[-1] != len(whole) or any(start > end for start, end in pairwise(places)):
         raise ValueError("its ends are out of range")
-    if not whole:
-        return [b""] * count
-    values = last.tolist()
-    return [whole[start:end] for start, end in zip([0, *values[:-1]], values, strict=True)]
+    return [whole[start:end] for start, end in pairwise(places)]
 
 
 def _without_surrogates(batch: BatchColumns) -> BatchColumns:

@@ -38,8 +38,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NoReturn
 
-import numpy as np
-
 from dedup_service._native import Entry, PageStore, read_commit, read_manifest
 from dedup_service.core.errors import ConfigurationError, RecordError, StateError
 from dedup_service.core.log_records import Policy, offset_of
@@ -460,7 +458,7 @@ def _chosen(source: ShardSource, slots: Slots, progress: _Progress, names: _Name
         wanted = [entry.row for entry in entries if slots[entry.ordinal % len(slots)]]
         if not all(entry.settled for entry in entries):
             raise StoreDamagedError(f"{source.name} has an entry in its store that is not settled")
-        if piece := source.store.entries(np.array(wanted, np.uint32)):
+        if piece := source.store.entries(wanted):
             names.copy(source, piece)
             yield from piece
         progress.add(len(numbers))

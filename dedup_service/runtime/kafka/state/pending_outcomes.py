@@ -102,7 +102,7 @@ class PendingOutcomes:
         """Return of which input records `add` takes the outcome."""
         if is_backfilled(records.topic):
             written = self.written.get(BACKFILLED, 0) if is_reported(records.topic) else None
-            return [written is not None and sequence >= written for sequence in records.sequences.tolist()]
+            return [written is not None and sequence >= written for sequence in records.sequences]
         if self._topic not in {None, records.topic}:
             return [False] * len(records)
         below = {number: self.written.get((records.topic, number), 0) for number in set(records.partitions)}

@@ -29,7 +29,7 @@ class BackfilledPages:
         """Take it that these parts of the log were applied."""
         for part in parts:
             if isinstance(part, RecordColumns) and is_backfilled(part.topic):
-                self._applied = int(part.sequences[-1])
+                self._applied = part.sequences[-1]
 
     def ready(self, outcomes: PendingOutcomes, most: int) -> list[Ready]:
         """Return the verdicts that can be written, in the order of the log, at most `most`."""

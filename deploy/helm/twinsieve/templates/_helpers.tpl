@@ -155,18 +155,6 @@ spec:
       labelSelector:
         matchLabels:
           {{- include "twinsieve.selector" . | nindent 10 }}
-  initContainers:
-    # The image has compiled code, but numba ignores a folder that cannot be written.
-    - name: compiled-code
-      {{- include "twinsieve.container" .root | nindent 6 }}
-      # Not the folder itself: the volume belongs to root.
-      command: [sh, -c, "cp -R --preserve=mode,timestamps /var/cache/twinsieve/* /compiled/"]
-      resources:
-        requests: { cpu: 100m, memory: 64Mi }
-        limits: { memory: 64Mi }
-      volumeMounts:
-        - name: compiled
-          mountPath: /compiled
   containers:
     - name: twinsieve
       {{- include "twinsieve.container" .root | nindent 6 }}
@@ -225,8 +213,6 @@ spec:
       volumeMounts:
         - name: state
           mountPath: /state
-        - name: compiled
-          mountPath: /var/cache/twinsieve
         - name: tmp
           mountPath: /tmp
         {{- include "twinsieve.clientMount" .root | nindent 8 }}
@@ -235,8 +221,6 @@ spec:
     - name: state
       emptyDir: {}
     {{- end }}
-    - name: compiled
-      emptyDir: {}
     - name: tmp
       emptyDir: {}
     {{- include "twinsieve.clientVolume" .root | nindent 4 }}

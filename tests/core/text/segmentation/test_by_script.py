@@ -4,16 +4,14 @@ from functools import cache
 
 import pytest
 
-from dedup_service.core.text.normalise import code_points
-from dedup_service.core.text.segmentation.by_script import ScriptSegmenter, scripts_of
-from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
-from dedup_service.runtime.jieba_dictionary import chinese_segmenter
+from dedup_service._native import Segmenter, is_chinese
+from dedup_service.runtime.jieba_dictionary import jieba_folder
 
 
 @cache
-def segmenter() -> ScriptSegmenter:
+def segmenter() -> Segmenter:
     """Cuts as pages are cut; its dictionary is not read before the first test."""
-    return ScriptSegmenter(chinese_segmenter(), UnicodeSegmenter())
+    return Segmenter(jieba_folder())
 
 
 @pytest.mark.parametrize(
@@ -50,27 +48,20 @@ def test_thai_with_a_chinese_name_stays_thai() -> None:
 
 def test_a_japanese_page_may_have_a_headline_without_kana() -> None:
     """A text of Han alone is Chinese, unless its page states Japanese."""
-    japanese, chinese = (segmenter().for_text(code_points("東京都知事選挙"), language) for language in ("ja-JP", None))
-    assert isinstance(japanese, UnicodeSegmenter)
-    assert not isinstance(chinese, UnicodeSegmenter)
+    assert is_chinese("東京都知事選挙")
+    assert not is_chinese("東京都知事選挙", "ja-JP")
 
 
 def test_a_chinese_page_may_have_a_headline_that_is_mostly_russian() -> None:
     """Another script may have more letters than Han if the page states that it is Chinese."""
-    chinese, unstated = (
-        segmenter().for_text(code_points("винторез步枪简介"), language) for language in ("zh-CN", None)
-    )
-    assert not isinstance(chinese, UnicodeSegmenter)
-    assert isinstance(unstated, UnicodeSegmenter)
+    assert is_chinese("винторез步枪简介", "zh-CN")
+    assert not is_chinese("винторез步枪简介")
 
 
-def test_tags_come_from_the_same_segmenter() -> None:
-    """Parts of speech come from the segmenter of the text's script, which may know none."""
-    assert dict(segmenter().tag("记者采访市长"))["记者"].startswith("n")
-    assert dict(segmenter().tag("the mayor"))["mayor"] == "x"
-
-
-def test_letters_are_counted_by_script() -> None:
-    """Digits, marks, punctuation and emoji are not letters; Han beyond the first plane is Han."""
-    found = scripts_of(code_points("a1é 中𠮷。カな・ 한ж😀"))
-    assert found == (2, 2, 2, 2)
+@pytest.mark.parametrize(
+    ("text", "chinese"),
+    [("中1é😀" + "a" * 18, True), ("中" + "a" * 20, False), ("𠮷", True), ("カな中", False), ("", False)],
+)
+def test_letters_are_counted_by_script(text: str, chinese: bool) -> None:
+    """Digits, punctuation and emoji are not letters; Han beyond the first plane is Han."""
+    assert is_chinese(text) == chinese

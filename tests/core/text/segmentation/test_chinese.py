@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.normalise import fold
-from dedup_service.core.text.page_text import PageText, PageTexts
-from dedup_service.core.text.segmentation.chinese import USER_FREQUENCY, ChineseSegmenter, parse_user_words
-from dedup_service.runtime.jieba_dictionary import chinese_segmenter
+from dedup_service._native import Segmenter, fold
+from dedup_service.core.features.words import parse_user_words
+from dedup_service.runtime.jieba_dictionary import jieba_folder
 
 CHINESE = "记者昨日从市交通局获悉，跨江大桥将于下月通车，届时两岸车程缩短一半。"
 USER_WORDS = {"近重复网页": "n", "双筛": "x", "跨江": "v", "c++": "x", "a b": "x", "的": "u", "𠮷野家": "nt"} | {
@@ -26,6 +25,8 @@ PIECES = [
     *("杭州西湖区", "龘靐齉爩", "1.8t", "u-2r", "002431.sz", "3.5%", "%", "..", "a.b.1", "\r\n", "\r", "　", "𠮷"),
     *("\ud800",),
 ]
+USER_FREQUENCY = 100_000
+"""The frequency that every word of a user gets."""
 WORDS = [
     *"的一是不了在人有我他这中大来上国",
     *USER_WORDS,
@@ -53,9 +54,9 @@ def reference() -> jieba.Tokenizer:
 
 
 @cache
-def segmenter() -> ChineseSegmenter:
+def segmenter() -> Segmenter:
     """Ours, with the same words."""
-    return chinese_segmenter(USER_WORDS)
+    return Segmenter(jieba_folder(), user_words=list(USER_WORDS))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -70,7 +71,7 @@ def freed() -> Iterator[None]:
 def test_words_are_those_of_jieba(parts: list[str]) -> None:
     """Of words, unknown letters, numbers, Latin words, lines and letters beyond the first plane, in any order."""
     text = "".join(parts)
-    assert segmenter().cut(text) == list(reference().cut(text))
+    assert segmenter().cut_chinese(text) == list(reference().cut(text))
 
 
 def test_words_of_long_sentences_are_those_of_jieba() -> None:
@@ -79,32 +80,13 @@ def test_words_of_long_sentences_are_those_of_jieba() -> None:
     known = [word for word in reference().FREQ if word.strip()]
     for _ in range(40):
         text = "".join(chosen.choice(known)[: chosen.randrange(1, 9)] for _ in range(400))
-        assert segmenter().cut(text) == list(reference().cut(text))
+        assert segmenter().cut_chinese(text) == list(reference().cut(text))
 
 
-def test_segments_are_the_words_as_places() -> None:
-    """No letter is lost, and an empty text has none."""
-    ours = segmenter()
-    segments = ours.segments(CHINESE)
-    assert segments.strings() == ours.cut(CHINESE)
-    assert "".join(ours.cut(CHINESE)) == CHINESE
-    assert (len(ours.segments("")), ours.cut("")) == (0, [])
-
-
-def test_tags_name_nouns_verbs_and_numbers() -> None:
-    """Each word comes with its part of speech, those that the dictionary lacks by what their letters are."""
-    tags = dict(segmenter().tag("记者采访市长 3.5% ab12，"))
-    assert tags["记者"].startswith("n")
-    assert tags["采访"].startswith("v")
-    assert (tags["3.5%"], tags["ab12"], tags["，"], tags[" "]) == ("m", "eng", "x", "x")
-
-
-def test_a_user_dictionary_is_used() -> None:
-    """A word of the user's dictionary is one word, with its tag."""
-    ours = segmenter()
-    assert "近重复网页" in ours.cut("近重复网页检测")
-    assert ("近重复网页", "n") in ours.tag("近重复网页检测")
-    assert ("双筛", "x") in ours.tag("双筛检测")
+def test_no_letter_is_lost() -> None:
+    """The pieces are the text, and an empty text has none."""
+    assert "".join(segmenter().cut_chinese(CHINESE)) == CHINESE
+    assert segmenter().cut_chinese("") == []
 
 
 def test_words_of_a_user_dictionary_are_folded_as_texts_are() -> None:
@@ -113,12 +95,10 @@ def test_words_of_a_user_dictionary_are_folded_as_texts_are() -> None:
     words = parse_user_words(lines)
     assert words == {"近重复网页": "n", "gpt模型": "x", "云计算平台": "nz", "ai芯片": "x"}
     assert words.items() <= USER_WORDS.items()
-    assert segmenter().cut(fold("GPT模型与雲計算平臺，AI芯片")) == ["gpt模型", "与", "云计算平台", ",", "ai芯片"]
-
-
-@pytest.mark.parametrize(("first", "second"), [("市长江", "大桥\n通车"), ("", "通车"), ("通车", ""), ("3.", "5% ab")])
-def test_two_texts_are_cut_apart(first: str, second: str) -> None:
-    """A word never reaches from the end of one text into the next one."""
-    ours = segmenter()
-    pages = ours.segments_of_pages(PageTexts.of([PageText.of(second, first)]))
-    assert [part.strings() for part in pages.parts()] == [ours.cut(first), ours.cut(second)]
+    assert segmenter().cut_chinese(fold("GPT模型与雲計算平臺，AI芯片")) == [
+        "gpt模型",
+        "与",
+        "云计算平台",
+        ",",
+        "ai芯片",
+    ]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.text.normalise import fold
-from dedup_service.core.text.segmentation.unicode_words import IcuSegmenter, UnicodeSegmenter
+from dedup_service._native import fold
+from dedup_service.core.text.icu_words import icu_words
 
 pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
 
@@ -20,13 +20,13 @@ pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
 )
 def test_words_come_from_the_dictionaries(text: str, words: list[str]) -> None:
     """Text in scripts without spaces is cut into words; words of other scripts stay whole."""
-    assert IcuSegmenter(UnicodeSegmenter()).cut(fold(text)) == [fold(word) or " " for word in words]
+    assert icu_words(fold(text)) == [fold(word) or " " for word in words]
 
 
 def test_vowels_that_folding_decomposes_do_not_break_words() -> None:
     """Thai `am`, two characters after folding, is one for the dictionary, and two again in the words."""
     folded = fold("น้ำท่วม")
-    words = IcuSegmenter(UnicodeSegmenter()).cut(folded)
+    words = icu_words(folded)
     assert words[0] == fold("น้ำ")
     assert "".join(words) == folded
 
@@ -35,9 +35,4 @@ def test_vowels_that_folding_decomposes_do_not_break_words() -> None:
 def test_the_words_together_are_the_text(text: str) -> None:
     """No character of any folded text is lost or added."""
     folded = fold(text)
-    assert "".join(IcuSegmenter(_Whole()).cut(folded)) == folded
-
-
-class _Whole(UnicodeSegmenter):
-    def cut(self, text: str) -> list[str]:
-        return [text] if text else []
+    assert "".join(icu_words(folded)) == folded

@@ -1,11 +1,11 @@
 """Tests for words of scripts with spaces, and for pairs of characters in the others."""
 
-from dedup_service.core.text.segmentation.unicode_words import UnicodeSegmenter
+from dedup_service._native import cut_at_boundaries
 
 
 def test_words_end_at_unicode_boundaries() -> None:
     """English, Korean, German and Arabic words are whole; apostrophes and decimals stay inside."""
-    words = UnicodeSegmenter().cut("Don't pay 3.14 für 한국어 단어 الى المدرسه")
+    words = cut_at_boundaries("Don't pay 3.14 für 한국어 단어 الى المدرسه")
     assert [word for word in words if word.strip()] == [
         "Don't",
         "pay",
@@ -20,5 +20,5 @@ def test_words_end_at_unicode_boundaries() -> None:
 
 def test_unspaced_scripts_become_pairs() -> None:
     """Thai and kana text, without spaces, becomes overlapping pairs of characters."""
-    assert UnicodeSegmenter().cut("これは") == ["これ", "れは"]
-    assert UnicodeSegmenter().cut("ก") == ["ก"]
+    assert cut_at_boundaries("これは") == ["これ", "れは"]
+    assert cut_at_boundaries("ก") == ["ก"]

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from dedup_service.core.text.normalise import fold
+from dedup_service._native import fold
 
 
 @pytest.mark.parametrize(
