@@ -32,13 +32,11 @@ class Reader:
     """
 
     def __init__(self, domains: tuple[str, ...], *, timeout_s: float = READ_TIMEOUT_S) -> None:
-        self._job: Job[Fetched, Reading] = Job(partial(_read, domains), _get_ready, timeout_s, preload=(__name__,))
-        self._pool: Pool[Fetched, Reading] | None = None
+        job: Job[Fetched, Reading] = Job(partial(_read, domains), _get_ready, timeout_s, preload=(__name__,))
+        self._pool: Pool[Fetched, Reading] = Pool(job, 1, lost=_lost)
 
     async def read(self, response: Response, *, whole_text: bool) -> Reading:
         """Return the result of `read_page` for a response; what keeps it from being complete is logged."""
-        if self._pool is None:
-            self._pool = Pool(self._job, 1, lost=_lost)
         header = response.headers.get("Content-Type")
         content_type = header.decode("latin-1") if header else None
         try:
@@ -52,8 +50,7 @@ class Reader:
 
     def close(self) -> None:
         """Kill the process, whatever it is doing. Takes up to a second."""
-        if self._pool is not None:
-            self._pool.close(0.0)
+        self._pool.close(0.0)
 
 
 def _read(domains: tuple[str, ...], fetched: Fetched) -> Reading:

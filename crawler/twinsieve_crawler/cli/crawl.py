@@ -16,7 +16,6 @@ import msgspec
 from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     PROFILE,
@@ -257,8 +256,6 @@ def crawl_command(
     }
     settings = project_settings({**{name: value for name, value in chosen.items() if value is not None}, **overrides})
     arguments: dict[str, Any] = {"urls": ",".join(urls), "domains": domains, "depth": depth, "follow": follow}
-    if not publishes and not as_json:
-        echo_compile_notice()
     with ExitStack() as stack:
         observers = [stack.enter_context(progress())]
         if verdicts:

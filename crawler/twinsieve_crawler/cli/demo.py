@@ -22,7 +22,6 @@ import msgspec
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import with_options
 from dedup_service.runtime.kafka.client.config import Connection
 from twinsieve_crawler.cli.crawl import PUBLISHING, exit_code
@@ -114,7 +113,6 @@ def demo_command(
             threading.Event().wait()
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-demo-")))
         click.echo(f"Crawling {len(pages)} pages at {server.url}", err=True)
-        echo_compile_notice()
         folder.mkdir(parents=True, exist_ok=True)
         settings = FAST | {"DOWNLOAD_DELAY": delay} | ({} if dashboard is None else {"TWINSIEVE_DASHBOARD": dashboard})
         live = f"{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits

@@ -323,7 +323,6 @@ class Service:
                 timeout_s=settings.page_timeout_s,
                 keep_text=False,
                 chunk=InFlightLimits().chunk_records,
-                threads=False,  # the steps need the interpreter lock for most of their time: it would be a tenth slower
             )
             stack.callback(preparer.close, 0.0)  # once the step has ended, nobody takes what its workers still do
             self._preparer = preparer

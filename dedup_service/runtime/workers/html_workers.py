@@ -1,4 +1,4 @@
-"""Prepare fetched HTML pages in worker processes, because extraction and segmentation hold the GIL.
+"""Prepare fetched HTML pages in worker processes, because extraction holds the interpreter lock.
 
 Goal: every page comes back, prepared or with the reason why it could not be, whatever it does to its worker.
 How: the processes are those of `runtime.workers.pool`, with one page a task. For batches of records see
@@ -7,21 +7,18 @@ Invariant: a future ends with a page, with RecordError (`url` is not a Web addre
 workers are closed.
 """
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from types import TracebackType
 from typing import Self
 
-from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.extraction import Extraction, to_page, warm_up
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
-from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import Pool, PoolState
-from dedup_service.runtime.workers.preparation import get_ready, preload_for, reason_of
+from dedup_service.runtime.workers.preparation import extract_cached, get_ready, preload_for, twice
 from dedup_service.runtime.workers.worker_process import Job
 
 
@@ -35,41 +32,19 @@ class Html:
     declared_encoding: str | None = None
 
 
-@cache
-def _extractions() -> ExtractionCache:
-    """One cache of extractions per process."""
-    return ExtractionCache()
-
-
 def prepare_html(page: Html, options: SpaceOptions | None = None) -> PreparedPage:
     """Extract and fingerprint one page in this process. RecordError if `page.url` is not a Web address."""
     fingerprinter = build_fingerprinter(options)
-    return _twice(page, lambda: fingerprinter.prepare(_extracted(page)))
+    return twice(lambda: fingerprinter.prepare(_extracted(page)), partial(_failed, page))
 
 
 def extract_html(page: Html) -> PreparedPage:
     """Extract one page in this process without a fingerprint, which is made elsewhere."""
-    return _twice(page, lambda: _unprepared(_extracted(page)))
+    return twice(lambda: _unprepared(_extracted(page)), partial(_failed, page))
 
 
 def _extracted(page: Html) -> Page:
-    extraction = _extractions().extract(page.html, declared_encoding=page.declared_encoding)
-    return to_page(extraction, page.url, id=page.id)
-
-
-def _twice(page: Html, attempt: Callable[[], PreparedPage]) -> PreparedPage:
-    """Return the result of `attempt`; a page over which it fails twice is `undecided`, with the reason."""
-    try:
-        return attempt()
-    except TwinsieveError:
-        raise
-    except Exception:
-        try:
-            return attempt()
-        except TwinsieveError:
-            raise
-        except Exception as error:
-            return _failed(page, reason_of(error))
+    return to_page(extract_cached(page.html, page.declared_encoding), page.url, id=page.id)
 
 
 class HtmlWorkers:
@@ -97,6 +72,7 @@ class HtmlWorkers:
             work, ready, timeout_s, memory_mb, preload=(__name__, *(preload_for(options) if fingerprints else ()))
         )
         self._pool: Pool[Html, PreparedPage] = Pool(job, processes, lost=_failed, items_per_worker=pages_per_worker)
+        self._pool.start()
 
     def __enter__(self) -> Self:
         return self

@@ -6,14 +6,12 @@ instead of a text.
 Invariant: nothing that a stranger published is extracted in the process that asks.
 """
 
-import threading
-
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.extraction import warm_up
 from dedup_service.core.page import Page
 from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
-from dedup_service.runtime.workers.pool import Pool, WorkersError
+from dedup_service.runtime.workers.pool import Pool
 from dedup_service.runtime.workers.preparation import UNJUDGED, BadRecord, page_in, reason_of
 from dedup_service.runtime.workers.worker_process import Job
 
@@ -27,31 +25,19 @@ class PageReader:
     """
 
     def __init__(self, *, timeout_s: float = PAGE_TIMEOUT_S, memory_mb: int = PAGE_MEMORY_MB) -> None:
-        self._job: Job[Record, ReadPage] = Job(_read, warm_up, timeout_s, memory_mb, preload=(__name__,))
-        self._pool: Pool[Record, ReadPage] | None = None
-        self._closed = False
-        self._lock = threading.Lock()
+        job: Job[Record, ReadPage] = Job(_read, warm_up, timeout_s, memory_mb, preload=(__name__,))
+        self._pool: Pool[Record, ReadPage] = Pool(job, 1, lost=_lost)
 
     def page_of(self, record: Record) -> ReadPage:
         """Return the page that `record` describes, extracted from its HTML, or why it has none.
 
         Waits for the pages that other threads ask for. WorkersError once it is closed, also for pages in progress.
         """
-        with self._lock:
-            if self._closed:
-                raise WorkersError("no page is read any more: the program is stopping")
-            if self._pool is None:
-                self._pool = Pool(self._job, 1, lost=_lost)
-            reading = self._pool.submit([record])
-        return reading.result()[0]
+        return self._pool.submit([record]).result()[0]
 
     def close(self) -> None:
         """Kill the worker, whatever it is doing. May be called twice, and from any thread."""
-        with self._lock:
-            self._closed = True
-            pool = self._pool
-        if pool is not None:
-            pool.close(0.0)
+        self._pool.close(0.0)
 
 
 def _read(record: Record) -> ReadPage:

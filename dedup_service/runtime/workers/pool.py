@@ -2,14 +2,12 @@
 
 Goal: each item is answered, whatever it does to its worker and even if processes are killed from outside:
 with the result of the work, or with the reason why it could not be done.
-How: one thread for each worker takes a share of the waiting tasks. If the owner of the pool says which items take
-little (`Light`), the thread does these itself, and its process starts with the first other item. The others it sends to
-the process as one run, and waits for the answers (`worker_slot`, `worker_process`). The more tasks wait, the larger the
-shares and the fewer the hand-overs. A process may get a second run before the first is answered, if no other thread is
-free to take it. If a process dies, a new one starts; the item that it was working on is retried alone, the others go
-back to the front of the queue. Deaths over an item are counted as strikes; with enough of them the item is given up.
-Processes are replaced after a number of items, because their memory grows; the successor starts while the old one is
-still working.
+How: one thread for each worker takes a share of the waiting tasks, sends it to its process as one run, and waits for
+the answers (`worker_slot`, `worker_process`). The more tasks wait, the larger the shares and the fewer the hand-overs.
+A process may get a second run before the first is answered, if no other thread is free to take it. If a process dies, a
+new one starts; the item that it was working on is retried alone, the others go back to the front of the queue. Deaths
+over an item are counted as strikes; with enough of them the item is given up. Processes are replaced after a number of
+items, because their memory grows; the successor starts while the old one is still working.
 Invariant: a future ends with all answers, with the first error that the work raised, or with WorkersError; never with
 a broken pool. A death costs only time: an item that was not being worked on gets no strike.
 """
@@ -19,16 +17,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import islice
 from multiprocessing.util import Finalize
 from typing import Generic, TypeVar
 
 from dedup_service.runtime.workers.worker_process import ENOUGH_STRIKES, Job, WorkerDied, WorkerProcess, WorkersError
 from dedup_service.runtime.workers.worker_slot import WorkerSlot
 
-__all__ = ["TOO_LARGE", "Light", "Pool", "PoolState", "WorkersError"]
+__all__ = ["TOO_LARGE", "Pool", "PoolState", "WorkersError"]
 
 I = TypeVar("I")  # noqa: E741 - an item
 A = TypeVar("A")
@@ -54,19 +51,6 @@ class PoolState:
     busy: int
     waiting: int
     deaths: int
-
-
-@dataclass(frozen=True, slots=True)
-class Light(Generic[I, A]):
-    """What threads do themselves, without the limits of a process: work of little time and memory, in compiled code.
-
-    work: items → their answers, None for those that need a process. get_ready: called once in each thread before its
-    first item; `work` raises what fails there. chunk: maximum number of items in a call.
-    """
-
-    work: Callable[[Sequence[I]], Sequence[A | None]]
-    get_ready: Callable[[], None]
-    chunk: int
 
 
 @dataclass(slots=True)
@@ -98,7 +82,6 @@ class _Task(Generic[I, A]):
     """Consecutive items of a batch, from index `start` on.
 
     alone: not to be combined with other tasks, because a worker died over it or it failed. strikes: of its only item.
-    light: its items may be such that a thread does them itself.
     """
 
     batch: _Batch[A]
@@ -106,7 +89,6 @@ class _Task(Generic[I, A]):
     items: Sequence[I]
     alone: bool = False
     strikes: int = 0
-    light: bool = False
 
     def part(self, first: int, last: int) -> "_Task[I, A]":
         return _Task(self.batch, self.start + first, self.items[first:last])
@@ -116,9 +98,8 @@ class _Task(Generic[I, A]):
 
 
 class Pool(Generic[I, A]):
-    """A pool of `processes` workers that do `job`.
+    """A pool of `processes` workers that do `job`; they start with the first items.
 
-    light: what their threads do themselves; None starts the processes at once and gives them everything.
     lost: (item, reason) → the answer to an item that no worker survives. chunk: maximum number of items in a run.
     ahead: send a worker its next run while it is busy; it waits less for this process, but items may wait behind a slow
     one. items_per_worker: items after which a worker is replaced.
@@ -130,14 +111,13 @@ class Pool(Generic[I, A]):
         processes: int,
         *,
         lost: Callable[[I, str], A],
-        light: Light[I, A] | None = None,
         chunk: int = 1,
         ahead: bool = False,
         items_per_worker: int = 100_000,
     ) -> None:
         self._job = job
         self._lost = lost
-        self._light = light
+        self._processes = processes
         self._chunk = chunk
         self._runs_held = 2 if ahead else 1
         self._items_per_worker = items_per_worker
@@ -148,16 +128,21 @@ class Pool(Generic[I, A]):
         self._workers: set[WorkerProcess[I, A]] = set()
         self._deaths = 0
         self._idle = 0
-        self._threads_ready = 0
         self._at_exit = Finalize(self, _kill_all, args=(self._workers,), exitpriority=10)
-        self._threads = [
-            threading.Thread(target=self._run_worker, name=f"twinsieve-pool-{number}", daemon=True)
-            for number in range(processes)
-        ]
-        for thread in self._threads:
-            thread.start()
-        self._watchdog = threading.Thread(target=self._tick, name="twinsieve-watchdog", daemon=True)
-        self._watchdog.start()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start the workers, so that the first items need not wait for them. May be called twice."""
+        with self._changed:
+            if self._threads or self._closing.is_set():
+                return
+            self._threads = [
+                threading.Thread(target=self._run_worker, name=f"twinsieve-pool-{number}", daemon=True)
+                for number in range(self._processes)
+            ]
+            self._threads.append(threading.Thread(target=self._tick, name="twinsieve-watchdog", daemon=True))
+            for thread in self._threads:
+                thread.start()
 
     def submit(self, items: Sequence[I]) -> "Future[list[A]]":
         """Start on `items`; the future gives their answers in order, or raises the first error of the work."""
@@ -165,12 +150,13 @@ class Pool(Generic[I, A]):
         batch.future.set_running_or_notify_cancel()
         if not items:
             batch.future.set_result([])
+            return batch.future
         starts = range(0, len(items), self._chunk)
         with self._changed:
             if self._closing.is_set():
                 raise WorkersError("the workers are closed: start new ones")
-            light = self._light is not None
-            self._queue.extend(_Task(batch, start, items[start : start + self._chunk], light=light) for start in starts)
+            self.start()
+            self._queue.extend(_Task(batch, start, items[start : start + self._chunk]) for start in starts)
             self._changed.notify(len(starts))
         return batch.future
 
@@ -178,11 +164,9 @@ class Pool(Generic[I, A]):
         """Return the state of the pool. Thread-safe."""
         with self._changed:
             waiting = sum(len(task.items) for task in self._queue)
-            ready, busy = self._threads_ready, self._threads_ready - self._idle
-        if self._light is None:
-            workers = tuple(self._workers)
-            ready, busy = sum(worker.started for worker in workers), sum(worker.busy for worker in workers)
-        return PoolState(len(self._threads), ready, busy, waiting, self._deaths)
+        workers = tuple(self._workers)
+        ready, busy = sum(worker.started for worker in workers), sum(worker.busy for worker in workers)
+        return PoolState(self._processes, ready, busy, waiting, self._deaths)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Stop the workers after the items they have; waiting items end with WorkersError. May be called twice.
@@ -199,17 +183,16 @@ class Pool(Generic[I, A]):
         for worker in tuple(self._workers):
             if not worker.ready:
                 worker.kill()
-        threads = (*self._threads, self._watchdog)
-        if _joined(threads, timeout_s) or self._killed(threads):
+        if _joined(self._threads, timeout_s) or self._killed():
             self._at_exit.cancel()
 
-    def _killed(self, threads: Sequence[threading.Thread]) -> bool:
+    def _killed(self) -> bool:
         """Kill the workers, also those that a thread is just starting; return whether all threads have ended."""
         self._killing = True
         deadline = time.monotonic() + KILLED_S
         while time.monotonic() < deadline:
             _kill_all(self._workers)
-            if _joined(threads, TICK_S):
+            if _joined(self._threads, TICK_S):
                 return True
         return False
 
@@ -227,10 +210,8 @@ class Pool(Generic[I, A]):
                 self._idle -= 1
             waiting = sum(len(task.items) for task in self._queue)
             share = [self._queue.popleft()]
-            light = share[0].light
-            most = self._light.chunk if self._light is not None and light else self._chunk
-            room = min(most, -(-waiting // len(self._threads))) - len(share[0].items)
-            while self._queue and self._queue[0].light == light and not (share[0].alone or self._queue[0].alone):
+            room = min(self._chunk, -(-waiting // self._processes)) - len(share[0].items)
+            while self._queue and not (share[0].alone or self._queue[0].alone):
                 room -= len(self._queue[0].items)
                 if room < 0:
                     break
@@ -250,47 +231,17 @@ class Pool(Generic[I, A]):
     def _run_worker(self) -> None:
         """The thread of one worker."""
         slot = WorkerSlot(self._job, self._workers, self._items_per_worker, self._runs_held, self._closing)
-        if self._light is None:
-            slot.prepare()
-        else:
-            with suppress(Exception):  # `work` raises it
-                self._light.get_ready()
-            with self._changed:
-                self._threads_ready += 1
+        slot.prepare()
         held: deque[list[_Task[I, A]]] = deque()
         while True:
             tasks = self._next(ahead=bool(held)) if slot.room else []
-            if tasks and tasks[0].light:
-                self._do_light(tasks)
-            elif tasks:
+            if tasks:
                 self._begin(slot, tasks, held)
             elif held:
                 self._end(slot, held)
             else:
                 break
         slot.close()
-
-    def _do_light(self, tasks: list[_Task[I, A]]) -> None:
-        """Answer the items that take little; the others go to the front of the queue, for processes."""
-        assert self._light is not None
-        try:
-            answers = list(self._light.work([item for task in tasks for item in task.items]))
-        except Exception as error:
-            self._fail(tasks, error)
-            return
-        rest: list[_Task[I, A]] = []
-        given = iter(answers)
-        for task in tasks:
-            own = list(islice(given, len(task.items)))
-            for is_done, run in groupby(range(len(own)), lambda place, own=own: own[place] is not None):  # type: ignore[misc]
-                places = [*run]
-                first, last = places[0], places[-1] + 1
-                if is_done:
-                    task.batch.put(task.start + first, own[first:last])  # type: ignore[arg-type]
-                else:
-                    rest.append(task.part(first, last))
-        if rest:
-            self._requeue(rest)
 
     def _begin(self, slot: WorkerSlot[I, A], tasks: list[_Task[I, A]], held: deque[list[_Task[I, A]]]) -> None:
         try:
@@ -350,9 +301,10 @@ class Pool(Generic[I, A]):
             self._requeue([replace(task, alone=True) for task in tasks])
 
     def _tick(self) -> None:
-        while any(thread.is_alive() for thread in self._threads):
+        workers = self._threads[:-1]
+        while any(thread.is_alive() for thread in workers):
             if self._closing.wait(TICK_S):
-                self._threads[0].join(TICK_S)
+                workers[0].join(TICK_S)
             for worker in tuple(self._workers):
                 worker.tick(TICK_S)
 

@@ -1,43 +1,42 @@
-"""Prepare records as pages in workers: the part of a run that takes the time.
+"""Prepare records as pages: the part of a run that takes the time.
 
 Goal: decode JSON, extract, segment and fingerprint the records of a batch.
-How: `Preparer.submit` takes a batch and returns a future; `submit_ahead` keeps several batches in progress and yields
-the answers in order. The workers are those of `runtime.workers.pool`. Its threads prepare short texts themselves, in
-compiled loops that give up the interpreter lock: nothing is packed for another process (docs/adr/0028). HTML, and texts
-so long that they need limits of time and memory, go to the processes: a page that kills its process, or takes too long
-or too much memory, is `undecided` with that reason. There is at least one worker, because a process cannot end its own
-work on a page and continue.
+How: `Preparer.submit` takes a batch and returns a future at once; `submit_ahead` keeps several batches in progress and
+yields the answers in order. A thread takes one batch after the other. It sends HTML, and texts so long that they need
+limits of time and memory, to worker processes (`runtime.workers.pool`): a page that kills its process, or takes too
+long or too much memory, is `undecided` with that reason. The short texts it prepares together, in native threads and
+without the interpreter lock, so nothing is packed for another process (docs/adr/0037).
 Invariant: there is one answer for each record, in the order of the records, whatever the number of workers.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import TracebackType
 from typing import Self, TypeVar
 
-from dedup_service.core.errors import RecordError, TwinsieveError
+from dedup_service.core.errors import InternalError, RecordError, TwinsieveError
 from dedup_service.core.extraction import Extraction, warm_up
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
-from dedup_service.runtime.workers.pool import TOO_LARGE, Light, Pool, PoolState
-from dedup_service.runtime.workers.worker_process import Job, Unfinished
+from dedup_service.runtime.workers.pool import TOO_LARGE, Pool, PoolState
+from dedup_service.runtime.workers.worker_process import Job, WorkersError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+BATCHES_AHEAD = 3
+"""Batches that `submit_ahead` keeps in progress: enough for the workers while the owner decides one."""
+
 CHUNK_RECORDS = 32
 """Records of a task. Handing a task over may wait 5 ms for the interpreter lock of a busy owner; 32 records are 10 to
 300 ms of work."""
-
-TEXTS_TOGETHER = 256
-"""Texts that a thread takes at once, at most: some 15 ms of work, most of it without the interpreter lock."""
 
 MAX_CHARS_TOGETHER = 1 << 14
 """Characters of a page that is prepared together with others, without a time limit of its own: some milliseconds. Those
@@ -60,14 +59,12 @@ Answer = PreparedPage | BadRecord
 
 
 class Preparer:
-    """Prepare batches for the space of `choice` in `processes` workers: threads, each with a process if needed.
+    """Prepare batches for the space of `choice`: short texts here, all else in worker processes. Thread-safe.
 
-    timeout_s, memory_mb: processor time that a page may use, and MiB of memory beyond what its worker has.
+    processes: number of worker processes, which start with the first record that needs one, and of native threads.
+    timeout_s, memory_mb: processor time that a page may use in a process, and MiB of memory beyond what that has.
     keep_text: False leaves the main text out of the answers, for callers that do not need it.
-    chunk: maximum number of records that a worker gets at once.
-    threads: False gives short texts to the processes, too: for owners that are busy themselves in several threads.
-    inline: True works in this process instead, where nothing limits a page: for texts that the caller knows.
-    depth: number of batches to keep in progress, for `submit_ahead`.
+    chunk: maximum number of records that a process gets at once.
     """
 
     def __init__(
@@ -77,23 +74,18 @@ class Preparer:
         *,
         timeout_s: float = PAGE_TIMEOUT_S,
         memory_mb: int = PAGE_MEMORY_MB,
-        inline: bool = False,
         keep_text: bool = True,
         chunk: int = CHUNK_RECORDS,
-        threads: bool = True,
     ) -> None:
-        self._read = partial(read_record, choice, keep_text=keep_text)
-        self._finish = partial(finish_records, choice, keep_text=keep_text)
-        self._pool: Pool[Record, Answer] | None = None
-        self.depth = 0
-        if not inline:
-            ready, preload = partial(get_ready, choice), preload_for(choice)
-            job = Job(self._read, ready, timeout_s, memory_mb, preload=preload, finish=self._finish)
-            texts: Light[Record, Answer] = Light(
-                partial(prepare_texts, choice, keep_text=keep_text), partial(_load, choice), TEXTS_TOGETHER
-            )
-            self._pool = Pool(job, processes, lost=_unjudged, light=texts if threads else None, chunk=chunk, ahead=True)
-            self.depth = 3
+        work, ready = partial(prepare_record, choice, keep_text=keep_text), partial(get_ready, choice)
+        job = Job(work, ready, timeout_s, memory_mb, preload=preload_for(choice))
+        self._pool: Pool[Record, Answer] = Pool(job, processes, lost=_unjudged, chunk=chunk, ahead=True)
+        self._prepare = partial(prepare_texts, choice, threads=processes, keep_text=keep_text)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._waiting = 0
+        self._thread = ThreadPoolExecutor(1, "twinsieve-preparer")
+        self._thread.submit(build_fingerprinter, choice)  # what it raises, the first text will, too
 
     def __enter__(self) -> Self:
         return self
@@ -104,27 +96,48 @@ class Preparer:
         self.close(None if kind is None else 0.0)  # after an error, nobody takes the answers
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Stop the workers after the items they have; batches that still wait end with WorkersError.
+        """Stop after the batch of the thread and the items of the workers; what waits ends with WorkersError.
 
         timeout_s: after which workers that are not done are killed; None waits for them.
         """
-        if self._pool is not None:
-            self._pool.close(timeout_s)
+        with self._lock:
+            self._closed = True
+        self._thread.shutdown()
+        self._pool.close(timeout_s)
 
-    def pool_state(self) -> PoolState | None:
-        """Return the state of the workers; None if the caller's thread does the work."""
-        return None if self._pool is None else self._pool.state()
+    def pool_state(self) -> PoolState:
+        """Return the state of the worker processes; records that the thread has not taken wait, too."""
+        state = self._pool.state()
+        return replace(state, waiting=state.waiting + self._waiting)
 
     def submit(self, records: Sequence[Record]) -> Future[list[Answer]]:
         """Start on `records`; the future gives their answers in order, or an error that no record caused."""
-        if self._pool is not None:
-            return self._pool.submit(records)
-        done: Future[list[Answer]] = Future()
-        done.set_running_or_notify_cancel()
-        answers = [self._read(record) for record in records]
-        finished = iter(self._finish([answer.rest for answer in answers if isinstance(answer, Unfinished)]))
-        done.set_result([next(finished) if isinstance(answer, Unfinished) else answer for answer in answers])
-        return done
+        answers: Future[list[Answer]] = Future()
+        answers.set_running_or_notify_cancel()
+        with self._lock:
+            if self._closed:
+                raise _closed_error()
+            self._waiting += len(records)
+            self._thread.submit(self._start, records, answers)
+        return answers
+
+    def _start(self, records: Sequence[Record], answers: Future[list[Answer]]) -> None:
+        """Send the processes what is theirs, and prepare the rest; run by the thread."""
+        with self._lock:
+            self._waiting -= len(records)
+        if self._closed:
+            answers.set_exception(_closed_error())
+            return
+        try:
+            pages = [short_page(record) for record in records]
+            others = self._pool.submit([record for record, page in zip(records, pages, strict=True) if page is None])
+            texts = [(record, page) for record, page in zip(records, pages, strict=True) if isinstance(page, Page)]
+            prepared = iter(self._prepare(texts))
+            here = [next(prepared) if isinstance(page, Page) else page for page in pages]
+        except Exception as error:
+            answers.set_exception(error)
+        else:
+            others.add_done_callback(lambda done: _join(here, done, answers))
 
     def page_of(self, record: Record) -> Page | BadRecord:
         """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
@@ -132,14 +145,26 @@ class Preparer:
         return answer if isinstance(answer, BadRecord) else answer.page
 
 
+def _join(here: Sequence[Answer | None], others: Future[list[Answer]], answers: Future[list[Answer]]) -> None:
+    """Complete `answers`: those of the processes are in the places without one."""
+    if (error := others.exception()) is not None:
+        answers.set_exception(error)
+        return
+    given = iter(others.result())
+    answers.set_result([next(given) if answer is None else answer for answer in here])
+
+
+def _closed_error() -> WorkersError:
+    return WorkersError("the workers are closed: start new ones")
+
+
 def submit_ahead(
     submit: Callable[[T], Future[R]],
     items: Iterable[T],
-    depth: int,
     *,
     drain: Callable[[T], bool] = lambda _item: False,
 ) -> Iterator[tuple[T, R]]:
-    """Yield (item, result) in the order of `items`, with up to `depth` further items submitted ahead.
+    """Yield (item, result) in the order of `items`, with further items submitted ahead.
 
     drain: called with the latest item; True yields the results of all submitted items before the next item is taken.
     Raises the exception of the first future that has one.
@@ -147,7 +172,7 @@ def submit_ahead(
     pending: deque[tuple[T, Future[R]]] = deque()
     for latest in items:
         pending.append((latest, submit(latest)))
-        while pending and (len(pending) > depth or drain(latest)):
+        while pending and (len(pending) > BATCHES_AHEAD or drain(latest)):
             item, future = pending.popleft()
             yield item, future.result()
     while pending:
@@ -157,57 +182,33 @@ def submit_ahead(
 
 def prepare_record(choice: SpaceOptions, record: Record, *, keep_text: bool = True) -> Answer:
     """Return the answer to `record`, with or without its main text. The fingerprinter is built once per process."""
-    answer = read_record(choice, record, keep_text=keep_text)
-    return finish_records(choice, [answer.rest], keep_text=keep_text)[0] if isinstance(answer, Unfinished) else answer
 
-
-def read_record(choice: SpaceOptions, record: Record, *, keep_text: bool = True) -> Answer | Unfinished:
-    """Return the answer to `record`; unfinished is a page whose text is so short that it is prepared with others."""
-
-    def attempt() -> Answer | Unfinished:
+    def attempt() -> Answer:
         page = page_in(record)
         if isinstance(page, BadRecord):
             return page
-        if _is_short(page):
-            return Unfinished((record, page))
         return _without_text([build_fingerprinter(choice).prepare(page)], keep_text)[0]
 
-    return _twice(record, attempt)
+    return twice(attempt, partial(_unjudged, record))
 
 
-def _is_short(page: Page) -> bool:
-    """Whether all that is folded of a page, its lists of metadata included, is short."""
-    lists = page.keywords, page.tags, page.references
-    size = len(page.title) + len(page.text) + sum(map(len, lists))
-    return size <= MAX_CHARS_TOGETHER and size + sum(len(one) for some in lists for one in some) <= MAX_CHARS_TOGETHER
-
-
-def finish_records(
-    choice: SpaceOptions, read: Sequence[tuple[Record, Page]], *, keep_text: bool = True
+def prepare_texts(
+    choice: SpaceOptions, texts: Sequence[tuple[Record, Page]], *, threads: int = 1, keep_text: bool = True
 ) -> list[Answer]:
-    """Return the answers to records whose pages were read. If it fails, each page is tried alone."""
+    """Return the answers to records that are short texts. If it fails, each page is tried alone."""
     fingerprinter = build_fingerprinter(choice)
-
-    def prepared(pages: Sequence[Page]) -> list[Answer]:
-        return _without_text(fingerprinter.prepare_all(pages), keep_text)
-
     try:
-        return prepared([page for _, page in read])
-    except TwinsieveError:
-        raise
-    except Exception:
-        return [_twice(record, lambda page=page: prepared([page])[0]) for record, page in read]  # type: ignore[misc]
+        return _without_text(fingerprinter.prepare_all([page for _, page in texts], threads=threads), keep_text)
+    except Exception as error:
+        if not _may_be_of_page(error):
+            raise
+    return [
+        twice(lambda page=page: _without_text([fingerprinter.prepare(page)], keep_text)[0], partial(_unjudged, record))  # type: ignore[misc]
+        for record, page in texts
+    ]
 
 
-def prepare_texts(choice: SpaceOptions, records: Sequence[Record], *, keep_text: bool = True) -> list[Answer | None]:
-    """Return the answers to the records that are short texts, None for the others, which need limits."""
-    read = [_short_page(record) for record in records]
-    pages = [(record, page) for record, page in zip(records, read, strict=True) if isinstance(page, Page)]
-    made = iter(finish_records(choice, pages, keep_text=keep_text))
-    return [next(made) if isinstance(page, Page) else page for page in read]
-
-
-def _short_page(record: Record) -> Page | BadRecord | None:
+def short_page(record: Record) -> Page | BadRecord | None:
     """Return the page of a record that is a short text, or why it is none; None for any other record."""
     try:
         page = record.text_page()
@@ -218,22 +219,37 @@ def _short_page(record: Record) -> Page | BadRecord | None:
     return page if page is not None and _is_short(page) else None
 
 
+def _is_short(page: Page) -> bool:
+    """Whether all that is folded of a page, its lists of metadata included, is short."""
+    lists = page.keywords, page.tags, page.references
+    size = len(page.title) + len(page.text) + sum(map(len, lists))
+    return size <= MAX_CHARS_TOGETHER and size + sum(len(one) for some in lists for one in some) <= MAX_CHARS_TOGETHER
+
+
 def _without_text(pages: Sequence[PreparedPage], keep_text: bool) -> list[Answer]:
     return list(pages) if keep_text else [replace(page, page=replace(page.page, text="")) for page in pages]
 
 
-def _twice(record: Record, attempt: Callable[[], T]) -> T | Answer:
-    try:
-        return attempt()
-    except TwinsieveError:
-        raise
-    except Exception:  # a second attempt tells a page that fails from a moment that failed
+def twice(attempt: Callable[[], T], failed: Callable[[str], T]) -> T:
+    """Return the result of `attempt`, or what `failed` makes of the reason for which it failed twice.
+
+    One page must neither stop the stream nor be retried indefinitely; a second attempt tells a page that fails from a
+    moment that failed. Raises an error that no page caused, a ConfigurationError for example.
+    """
+    reason = ""
+    for _ in range(2):
         try:
             return attempt()
-        except TwinsieveError:
-            raise
-        except Exception as error:  # one page must neither stop the stream nor be retried indefinitely
-            return _unjudged(record, reason_of(error))
+        except Exception as error:
+            if not _may_be_of_page(error):
+                raise
+            reason = reason_of(error)
+    return failed(reason)
+
+
+def _may_be_of_page(error: Exception) -> bool:
+    """Whether another page may do without the error; a fault of the native core is one over this page."""
+    return isinstance(error, InternalError) or not isinstance(error, TwinsieveError)
 
 
 def reason_of(error: Exception) -> str:
@@ -249,26 +265,15 @@ def reason_of(error: Exception) -> str:
 def page_in(record: Record) -> Page | BadRecord:
     """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
     try:
-        return record.page(_extract)
+        return record.page(extract_cached)
     except RecordError as error:
         return BadRecord(str(error))
 
 
 def get_ready(choice: SpaceOptions | None) -> None:
-    """Load and compile in a worker what the first page would wait for. ConfigurationError if a table is wrong."""
+    """Load in a worker what the first page would wait for. ConfigurationError if a table is wrong."""
     warm_up()
-    _load(choice)
-
-
-_LOADING = threading.Lock()
-"""What is loaded once for all threads would be loaded by each, if they began together."""
-
-
-def _load(choice: SpaceOptions | None) -> None:
-    """Load and compile what a text needs."""
-    address = "https://a.example/"
-    with _LOADING:
-        build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
+    build_fingerprinter(choice)
 
 
 def preload_for(choice: SpaceOptions | None) -> tuple[str, ...]:
@@ -281,7 +286,7 @@ def _unjudged(record: Record, why: str) -> Answer:
     """The page of a record that could not be prepared: it is `undecided`, with the reason."""
     reason = UNJUDGED + why
     try:
-        page = record.unread()  # in the process of the pool nothing limits what is read
+        page = record.unread()  # in this process nothing limits what is read
     except RecordError as error:
         return BadRecord(str(error))
     except Exception as error:  # without an address, it is no page
@@ -296,5 +301,6 @@ def _extractions() -> ExtractionCache:
     return ExtractionCache()
 
 
-def _extract(html: bytes | str, declared_encoding: str | None) -> Extraction:
+def extract_cached(html: bytes | str, declared_encoding: str | None) -> Extraction:
+    """Extract the main text of a body; that of equal bodies is extracted once per process."""
     return _extractions().extract(html, declared_encoding=declared_encoding)

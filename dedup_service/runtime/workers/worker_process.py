@@ -110,7 +110,7 @@ LOST_CODE = 255
 """The exit code if the fork server, which would know it, is dead; it says nothing about the worker."""
 
 START_LIMIT_S = 300.0
-"""Time limit of a start: compiling loops that are not cached yet is slow on a busy machine."""
+"""Time limit of a start, which takes a second or less: a busy machine or a slow disk may need much longer."""
 
 STILL_S = 60.0
 """Least time without progress after which a worker is killed: on a busy machine it may wait long for a processor."""
@@ -121,29 +121,19 @@ so it is one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
-    """What `Job.work` returns for an item that `Job.finish` answers. rest: what is left of it."""
-
-    rest: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Job(Generic[I, A]):
     """What workers do. It is sent to them, so everything in it must be picklable.
 
-    work: item → answer, or Unfinished. get_ready: called once in each worker before its first item. timeout_s:
-    processor seconds that an item may use. memory_mb: MiB that it may use beyond what the worker has. preload: modules
-    that the fork server imports, so that workers start with them. finish: the rests of the unfinished items of a run →
-    their answers. It costs less for many items than for one, and has no time limit of its own, so it is for what is
-    short; if the worker dies meanwhile, the first of them is blamed, and each that is retried is alone.
+    work: item → answer. get_ready: called once in each worker before its first item. timeout_s: processor seconds that
+    an item may use. memory_mb: MiB that it may use beyond what the worker has. preload: modules that the fork server
+    imports, so that workers start with them.
     """
 
-    work: Callable[[I], A | Unfinished]
+    work: Callable[[I], A]
     get_ready: Callable[[], None]
     timeout_s: float
     memory_mb: int = PAGE_MEMORY_MB
     preload: tuple[str, ...] = ()
-    finish: Callable[[Sequence[Any]], list[A]] | None = None
 
 
 class WorkersError(TwinsieveError):
@@ -317,7 +307,6 @@ def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
     begun, memory = 0, MemoryLimit(job.memory_mb)
     while (packed := waiting.get()) is not None:
         answers = [_answer(item, number, progress, job, memory) for number, item in enumerate(packed, begun)]
-        _finish(answers, begun, progress, job, memory)
         begun += len(packed)
         try:
             pipe.send(answers)
@@ -353,19 +342,3 @@ def _answer(item: bytes, number: int, progress: Any, job: Job[Any, Any], memory:
         return error
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _finish(answers: list[Any], begun: int, progress: Any, job: Job[Any, Any], memory: MemoryLimit) -> None:
-    """Replace the answers of a run that are unfinished, the first of which has the number `begun`."""
-    places = [place for place, answer in enumerate(answers) if isinstance(answer, Unfinished)]
-    if not places:
-        return
-    assert job.finish is not None
-    progress.value = begun + places[0]
-    try:
-        with memory.applied():
-            finished = job.finish([answers[place].rest for place in places])
-    except Exception as error:
-        finished = [error] * len(places)
-    for place, answer in zip(places, finished, strict=True):
-        answers[place] = answer

@@ -129,15 +129,8 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def inline() -> Iterator[Preparer]:
-    """Pages are prepared in the step's own thread."""
-    with Preparer(SPACE, inline=True) as preparer:
-        yield preparer
-
-
-@pytest.fixture(scope="module")
 def workers() -> Iterator[Preparer]:
-    """Pages are prepared by two processes."""
+    """Prepares pages, with two workers."""
     with Preparer(SPACE, 2) as preparer:
         yield preparer
 
@@ -187,11 +180,11 @@ def sources_of(log: list[LogRecord]) -> Counter[Source]:
     return Counter(record.source for record in log if isinstance(record, PageRecord | RejectedRecord))
 
 
-def test_the_time_comes_before_the_pages_of_a_minute(broker: Broker, topics: Topics, inline: Preparer) -> None:
+def test_the_time_comes_before_the_pages_of_a_minute(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """The first record is a time, and there is at most one for each minute, whatever the number of batches."""
     before = int(time.time() // 60)
     publish(broker.connection, topics, [page(number) for number in range(200)])
-    running = Running(broker.connection, topics, inline, settings=FingerprintSettings(batch_records=20))
+    running = Running(broker.connection, topics, workers, settings=FingerprintSettings(batch_records=20))
     eventually(lambda: running.records == 200, running)
     running.end()
     log = whole_log_of(broker.connection, topics)
@@ -251,10 +244,10 @@ def test_a_backlog_is_in_the_log_in_the_order_of_its_timestamps(
     assert [record.prepared.page.url for record in found] == [f"https://a.example/{number}" for number in range(1500)]
 
 
-def test_a_lost_append_is_done_again(broker: Broker, topics: Topics, inline: Preparer) -> None:
+def test_a_lost_append_is_done_again(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """The step drops what is in flight and rewinds; records are there twice, and for the first time in their order."""
     small = FingerprintSettings(batch_records=20)
-    running = Running(broker.connection, topics, inline, settings=small, lost_every=7)  # of the log, or of offsets
+    running = Running(broker.connection, topics, workers, settings=small, lost_every=7)  # of the log, or of offsets
     publish(broker.connection, topics, list(map(page, range(500))))
     eventually(lambda: running.records >= 500, running)
     running.end()
@@ -267,12 +260,12 @@ def test_a_lost_append_is_done_again(broker: Broker, topics: Topics, inline: Pre
         assert offsets == list(range(len(offsets)))
 
 
-def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inline: Preparer) -> None:
+def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """Before the batch that would exceed the limit is committed, with the place of a bad record to inspect."""
     limit = RejectionLimit(share=0.2, window=100, min_rejected=20)
     one_by_one = FingerprintSettings(batch_records=5, in_flight=InFlightLimits(chunk_records=5))
     publish(broker.connection, topics, [Message("pages", b"hello", b"one partition")] * 200)
-    running = Running(broker.connection, topics, inline, rejection_limit=limit, settings=one_by_one)
+    running = Running(broker.connection, topics, workers, rejection_limit=limit, settings=one_by_one)
     eventually(lambda: running.error is not None)
     with pytest.raises(
         RejectionRateError, match=rf"20 of the last 20 .*{topics.pages}, partition \d, offset 19: not a"

@@ -6,9 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import astuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.resources import SpaceOptions
-from dedup_service.runtime.workers.pool import Light, Pool
+from dedup_service.runtime.workers.pool import Pool
 from dedup_service.runtime.workers.preparation import Preparer
-from dedup_service.runtime.workers.worker_process import Job, Unfinished, WorkerProcess, WorkersError
+from dedup_service.runtime.workers.worker_process import Job, WorkerProcess, WorkersError
 from tests.hangs import HANG_S, wait_until
 
 pytestmark = pytest.mark.slow
@@ -53,20 +52,6 @@ def same(item: object) -> object:
 def worker_of(item: object) -> int:
     """Return the process that answers."""
     return os.getpid()
-
-
-def begun(item: int) -> object:
-    """Leave even items unfinished."""
-    return same(item) if item % 2 else Unfinished(item)
-
-
-def finished(rests: Sequence[int], fatal: int, wrong: int) -> list[int]:
-    """Answer the rests with their number and how many there are; one ends the process, one fails."""
-    if fatal in rests:
-        os._exit(1)
-    if wrong in rests:
-        raise ValueError(f"{rests} has {wrong}")
-    return [100 * len(rests) + rest for rest in rests]
 
 
 def nothing() -> None:
@@ -106,11 +91,10 @@ def pool_of(
     chunk: int = 4,
     ahead: bool = True,
     items_per_worker: int = 100_000,
-    light: Light[object, object] | None = None,
 ) -> Pool[object, object]:
     """A pool that does `work`."""
     job = Job(work, get_ready, timeout_s)
-    return Pool(job, processes, lost=lost, light=light, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
+    return Pool(job, processes, lost=lost, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
 
 
 @contextmanager
@@ -309,6 +293,21 @@ def test_closing_finishes_started_items_and_returns_the_rest(tmp_path: Path) -> 
         pool.submit([1])
 
 
+def test_workers_start_with_the_first_item() -> None:
+    """A pool that has had none can be closed at once; `start` lets them be ready earlier."""
+    before = children()
+    unused, started = pool_of(doubled), pool_of(doubled)
+    assert unused.submit([]).result(0) == []
+    started.start()
+    started.start()
+    wait_until(lambda: started.state().ready == 2)
+    assert len(children() - before) == 2
+    started.close()
+    unused.close(0.0)
+    unused.start()
+    assert not children() - before
+
+
 def test_closing_in_time_kills_workers_that_are_not_done() -> None:
     """Their items end with WorkersError, and no page is blamed: neither the one in progress nor those behind it."""
     before = children()
@@ -319,23 +318,6 @@ def test_closing_in_time_kills_workers_that_are_not_done() -> None:
     pool.close(0.0)
     assert [type(future.exception(HANG_S)) for future in futures] == [WorkersError] * 8
     assert not children() - before
-
-
-@pytest.mark.parametrize(("fatal", "given_up"), [(-1, []), (6, [6])])
-def test_unfinished_items_of_a_run_are_answered_together(fatal: int, given_up: list[int]) -> None:
-    """Each gets its own answer, in the order of the items; one over which the worker dies is given up alone."""
-    job: Job[int, object] = Job(begun, nothing, LONG_S, finish=partial(finished, fatal=fatal, wrong=-1))
-    pool = Pool(job, 1, lost=lost, chunk=10)
-    answers = pool.submit(range(10)).result(HANG_S)
-    pool.close()
-    died = "the worker process died over this page, twice"
-    together = {5} if not given_up else {1, 2}  # the last item that is not retried alone shares its run with none
-    for item, answer in enumerate(answers):
-        if item % 2 or item in given_up:
-            assert answer == (died if item in given_up else item)
-        else:
-            assert isinstance(answer, int)
-            assert (answer % 100, answer // 100 in together) == (item, True)
 
 
 def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
@@ -352,75 +334,3 @@ def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
     with pytest.raises(KeyError):
         fail()
     assert isinstance(answers[0].exception(0), WorkersError)
-
-
-def even_here(items: Sequence[object]) -> list[object | None]:
-    """Answer even numbers with this process; leave the others. A number below 0 fails."""
-    if any(isinstance(item, int) and item < 0 for item in items):
-        raise ValueError("below 0")
-    return [os.getpid() if isinstance(item, int) and item % 2 == 0 else None for item in items]
-
-
-LIGHT: Light[object, object] = Light(even_here, nothing, 3)
-
-
-def test_light_items_alone_start_no_process() -> None:
-    """The threads of the pool do them; the workers count as ready, and nothing waits."""
-    before = children()
-    with closing(pool_of(worker_of, light=LIGHT)) as pool:
-        futures = [pool.submit([*range(0, 2 * count, 2)]) for count in range(20)]
-        assert [future.result(HANG_S) for future in futures] == [[os.getpid()] * count for count in range(20)]
-        assert children() == before
-        state = pool.state()
-    assert (state.processes, state.ready, state.waiting, state.deaths) == (2, 2, 0, 0)
-
-
-def test_an_error_over_light_items_is_that_of_their_batch_alone() -> None:
-    """Batches that a thread took together are done one by one then."""
-    gate = threading.Event()
-
-    def waiting(items: Sequence[object]) -> list[object | None]:
-        gate.wait(HANG_S)
-        return even_here(items)
-
-    with closing(pool_of(worker_of, 1, light=Light(waiting, nothing, 100))) as pool:
-        futures = [pool.submit([0]), pool.submit([2]), pool.submit([-1]), pool.submit([4])]
-        gate.set()
-        assert [future.result(HANG_S) for future in (*futures[:2], futures[3])] == [[os.getpid()]] * 3
-        assert isinstance(futures[2].exception(HANG_S), ValueError)
-
-
-def test_a_worker_that_waits_for_its_process_is_busy() -> None:
-    """Its thread does nothing else meanwhile; no item is in two numbers, or in none."""
-    pool = pool_of(worker_of, 2, get_ready=partial(time.sleep, 3600), light=LIGHT)
-    idle = (2, 2, 0, 0, 0)
-    wait_for(pool, idle)
-    future = pool.submit([1])
-    wait_for(pool, (2, 2, 1, 0, 0))
-    assert pool.submit([0, 2, 4]).result(HANG_S) == [os.getpid()] * 3
-    wait_for(pool, (2, 2, 1, 0, 0))
-    pool.close(0.0)
-    assert isinstance(future.exception(HANG_S), WorkersError)
-
-
-def wait_for(pool: Pool[object, object], state: tuple[int, ...]) -> None:
-    """Wait until the pool is in this state."""
-    wait_until(lambda: astuple(pool.state()) == state, pool.state)
-
-
-def test_closing_ends_light_items_that_wait() -> None:
-    """The one that a thread is doing is answered."""
-    begun, gate = threading.Event(), threading.Event()
-
-    def waiting(items: Sequence[object]) -> list[object | None]:
-        begun.set()
-        gate.wait(HANG_S)
-        return even_here(items)
-
-    pool = pool_of(worker_of, 1, light=Light(waiting, refused, 1))
-    first, second = pool.submit([0]), pool.submit([2])
-    begun.wait(HANG_S)
-    with closing_in_a_thread(pool):
-        gate.set()
-    assert first.result(HANG_S) == [os.getpid()]
-    assert isinstance(second.exception(HANG_S), WorkersError)

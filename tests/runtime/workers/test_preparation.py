@@ -3,15 +3,18 @@
 import gzip
 import inspect
 import json
+import multiprocessing
 import os
 import resource
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 import pytest
 
+from dedup_service.core.extraction import extract
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.readers.jsonlines import SMALL_BYTES, JsonLine
@@ -25,10 +28,10 @@ from dedup_service.runtime.workers.preparation import (
     BadRecord,
     Preparer,
     prepare_record,
-    read_record,
+    short_page,
 )
-from dedup_service.runtime.workers.worker_process import Unfinished
-from tests.hangs import HANG_S
+from dedup_service.runtime.workers.worker_process import WorkersError
+from tests.hangs import HANG_S, wait_until
 from tests.runtime.workers.records import EndlessLine, Killer, WorkerRecord, page_of
 
 
@@ -38,13 +41,32 @@ def line(number: int) -> JsonLine:
     return JsonLine(number, f'{{"url": "https://a.example/{number}", "text": "{text}"}}'.encode())
 
 
+def html(number: int) -> JsonLine:
+    """A page in HTML, which a process extracts."""
+    return JsonLine(number, json.dumps({"url": f"https://a.example/{number}", "html": "<p>a text " * 40}).encode())
+
+
+@dataclass(frozen=True)
+class Gate(WorkerRecord):
+    """A short text that says when it is read, and is a page once it may."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+
+    def text_page(self) -> Page | None:
+        """Wait, and return the page."""
+        self.reached.set()
+        self.opened.wait(HANG_S)
+        return page_of("a text")
+
+
 @pytest.mark.parametrize("field", ["text", "title", "keywords", "tags", "references"])
 def test_only_short_pages_are_prepared_together(field: str) -> None:
     """Nothing limits their time: a page is not short that has a hundred thousand keywords, or a long one."""
 
     def is_together(value: object) -> bool:
         raw = json.dumps({"url": "https://a.example/", "text": "short"} | {field: value}).encode()
-        return isinstance(read_record(SpaceOptions(), JsonLine(1, raw)), Unfinished)
+        return short_page(JsonLine(1, raw)) is not None
 
     long = "a b " * (MAX_CHARS_TOGETHER // 4)
     if field in {"text", "title"}:
@@ -56,29 +78,40 @@ def test_only_short_pages_are_prepared_together(field: str) -> None:
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Preparer]:
-    """Two processes, which most tests share; a process that dies is replaced."""
+    """Two workers, which most tests share; a process that dies is replaced."""
     with Preparer(SpaceOptions(), 2) as preparer:
         yield preparer
 
 
-@pytest.fixture(scope="module")
-def here() -> Iterator[Preparer]:
-    """Prepares in this process."""
-    with Preparer(SpaceOptions(), inline=True) as preparer:
-        yield preparer
-
-
-@pytest.fixture(params=["workers", "here"])
-def anywhere(request: pytest.FixtureRequest) -> Preparer:
-    """Prepares in processes, and in this one."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.mark.slow
-def test_any_number_of_processes_gives_the_same_answers(workers: Preparer, here: Preparer) -> None:
-    """Order and content do not depend on the process."""
-    records = [*map(line, range(1, 40)), JsonLine(40, b"hello"), line(41)]
-    assert workers.submit(records).result(HANG_S) == here.submit(records).result(HANG_S)
+def test_workers_give_the_answers_of_this_process(workers: Preparer) -> None:
+    """Order and content do not depend on who prepares a record: here, in a process, or alone."""
+    records = [*map(line, range(1, 40)), JsonLine(40, b"hello"), html(41), line(42)]
+    answers = [prepare_record(SpaceOptions(), record) for record in records]
+    assert workers.submit(records).result(HANG_S) == answers
+
+
+def test_short_texts_start_no_process() -> None:
+    """A run over texts alone has this process only, and what waits when it is closed ends with WorkersError."""
+    gate, before = Gate(), set(multiprocessing.active_children())
+    with Preparer(SpaceOptions(), 2) as preparer:
+        answers = preparer.submit([*map(line, range(1, 40)), JsonLine(40, b"hello")]).result(HANG_S)
+        assert [type(answer) for answer in answers] == [PreparedPage] * 39 + [BadRecord]
+        assert preparer.submit([]).result(HANG_S) == []
+        held = preparer.submit([gate])
+        gate.reached.wait(HANG_S)
+        later = preparer.submit([line(1), line(2)])
+        assert astuple(preparer.pool_state()) == (2, 0, 0, 2, 0)
+        assert set(multiprocessing.active_children()) == before
+        thread = threading.Thread(target=preparer.close)
+        thread.start()
+        wait_until(lambda: preparer._closed)
+        gate.opened.set()
+        thread.join(HANG_S)
+    assert isinstance(held.result(0)[0], PreparedPage)
+    assert isinstance(later.exception(0), WorkersError)
+    with pytest.raises(WorkersError, match="closed"):
+        preparer.submit([line(1)])
 
 
 @pytest.mark.slow
@@ -111,7 +144,7 @@ class Traced(JsonLine):
 
 
 @pytest.mark.slow
-def test_short_texts_are_prepared_in_threads_and_all_else_in_processes(workers: Preparer) -> None:
+def test_short_texts_are_prepared_here_and_all_else_in_processes(workers: Preparer) -> None:
     """Without a limit is only what takes little: no HTML, no long text, no long line, no thousands of keywords."""
     text, long = "some words of a text " * 20, "some words of a text " * (MAX_CHARS_TOGETHER // 20)
     values: list[dict[str, object]] = [
@@ -156,7 +189,7 @@ class Failing(WorkerRecord):
 
 
 @pytest.mark.slow
-def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(anywhere: Preparer) -> None:
+def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(workers: Preparer) -> None:
     """Its reason names the class of the error; one that fails once is prepared; one without an address is bad."""
     records: list[Record] = [
         line(1),
@@ -165,7 +198,7 @@ def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(anywhere: 
         Failing(4, times=99, everywhere=True),
         line(5),
     ]
-    given = anywhere.submit(records).result(HANG_S)
+    given = workers.submit(records).result(HANG_S)
     reasons = [answer.reason if isinstance(answer, PreparedPage) else answer.problem for answer in given]
     error = "AttributeError: 'Decompressor' object has no attribute 'unused_data'"
     short = "too little text: 5 letters, at least 64 to judge"
@@ -181,17 +214,25 @@ class Unpreparable(WorkerRecord):
         return replace(page_of("一个网页" * 30), lang=7)  # type: ignore[arg-type]
 
 
+class UnpreparableText(Unpreparable):
+    """Such a record that is a short text."""
+
+    def text_page(self) -> Page | None:
+        """Return the page."""
+        return self.page(extract)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("inline", [True, False])
-def test_a_page_that_cannot_be_prepared_leaves_those_beside_it_alone(inline: bool) -> None:
-    """They are prepared together at first, and then each alone; long pages are prepared alone from the start."""
+@pytest.mark.parametrize("kind", [Unpreparable, UnpreparableText])
+def test_a_page_that_cannot_be_prepared_leaves_those_beside_it_alone(kind: type[Unpreparable]) -> None:
+    """Short texts are prepared together at first, and then each alone; long pages are alone from the start."""
     text = " ".join(f"word{position}" for position in range(3000))
     long_page = JsonLine(4, f'{{"url": "https://a.example/4", "text": "{text}"}}'.encode())
-    records: list[Record] = [line(1), Unpreparable(2), line(3), long_page]
-    with Preparer(SpaceOptions(), inline=inline, keep_text=False) as preparer:
+    records: list[Record] = [line(1), kind(2), line(3), long_page]
+    with Preparer(SpaceOptions(), keep_text=False) as preparer:
         given = preparer.submit(records).result(HANG_S)
     reasons = [answer.reason for answer in given if isinstance(answer, PreparedPage)]
-    assert reasons == [None, "not judged: TypeError: 'int' object is not subscriptable", None, None]
+    assert [reason and reason[:23] for reason in reasons] == [None, "not judged: TypeError: ", None, None]
     assert [answer.page.text for answer in given if isinstance(answer, PreparedPage)] == [""] * 4
     assert given[2:] == answers_without_text([line(3), long_page])
 
@@ -276,7 +317,6 @@ def test_what_ended_a_worker_is_not_read_again_without_its_limits() -> None:
 def test_one_process_is_a_worker_with_a_limit_of_time() -> None:
     """The page is undecided, and the stream goes on."""
     with Preparer(SpaceOptions(), 1, timeout_s=0.5) as preparer:
-        assert preparer.pool_state() is not None
         answers = preparer.submit([line(1), EndlessLine(2), line(3)]).result(HANG_S)
     reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
     assert reasons == [None, "not judged: took longer than 0.5 s", None]

@@ -14,7 +14,6 @@ import msgspec
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.size_limits import name_too_long, value_too_large
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     COLUMNS,
@@ -127,8 +126,6 @@ def _run(names: Sequence[str], options: Mapping[str, Any], counts: _Counts, inte
     from dedup_service.runtime.kafka.backfill.watcher import DecidedWatcher
 
     connection, topics, space = connection_from(options), topics_from(options), space_from(options)
-    if not options["quiet"] and not options["as_json"]:
-        echo_compile_notice()
     counts.space = build_fingerprinter(space).space_id
     read = InputOptions(wait=interrupt.wait, url_prefix=options["url_prefix"], columns=options["columns"])
     with ExitStack() as stack:

@@ -12,7 +12,6 @@ import click
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.first_use import echo_compile_notice
 from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
 from dedup_service.interfaces.cli.support.kept_pages import KeptOutput, appends, open_kept
 from dedup_service.interfaces.cli.support.options import (
@@ -240,8 +239,6 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
 
 def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interrupt: Interrupt) -> str:
     """Decide the inputs and return the `space_id` of their fingerprints."""
-    if not options["quiet"] and not options["as_json"]:
-        echo_compile_notice()
     space = space_from(options)
     rule = rule_from(options)
     dashboard = embedded_dashboard(options, "filter")

@@ -35,7 +35,6 @@ from dedup_service.interfaces.cli.support.progress import RestoreBar
 from dedup_service.interfaces.cli.support.step_options import BOTH, refuse_unused_options
 from dedup_service.interfaces.cli.support.stop_signals import StopSignals
 from dedup_service.runtime.events import Observer
-from dedup_service.runtime.first_use import compile_notice
 from dedup_service.runtime.kafka.service import CANONICAL, DECIDE, FINGERPRINT, SHARD, Service, ServiceSettings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.topics import OutputMode
@@ -157,8 +156,6 @@ def serve_command(**options: Any) -> int:
     addresses = _addresses(options)
     configure_logging(options["log_level"], options["log_format"])
     _LOG.info("starting", extra={"facts": _log_fields(settings)})
-    if (notice := compile_notice()) is not None:
-        _LOG.info(notice)
     with ExitStack() as stack:
         log = ServiceLog(restores=not sys.stderr.isatty())
         stack.callback(log.close)

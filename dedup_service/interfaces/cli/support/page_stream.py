@@ -109,7 +109,6 @@ def prepared_batches(
     answered = submit_ahead(
         lambda pending: pending.submit(preparer),
         pending_batches(),
-        preparer.depth,
         drain=lambda pending: pending.batch.last_for_now or stopped(),
     )
     for pending, answers in answered:

@@ -240,7 +240,7 @@ def prepared_again(
     def submit(part: list[Replayed]) -> Future[list[Answer]]:
         return preparer.submit([PageMessage.of(page) for page in _pages(part)])
 
-    for part, answers in submit_ahead(submit, _with_content(batches, pages, left_out), preparer.depth):
+    for part, answers in submit_ahead(submit, _with_content(batches, pages, left_out)):
         yield _with_answers(part, answers, space_id)
 
 

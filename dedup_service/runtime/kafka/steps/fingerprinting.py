@@ -1,4 +1,4 @@
-"""The fingerprinting step: records of `pages` → prepared in worker processes → the log `fingerprints`.
+"""The fingerprinting step: records of `pages` → prepared by workers → the log `fingerprints`.
 
 One thread polls, hands chunks of records to the workers, and appends the results to the log. Once they are
 acknowledged it commits the offsets of the input. Some chunks are with the workers meanwhile. If an append may be
@@ -67,7 +67,6 @@ _AWAITED_S = 2.0
 _IDLE_S = 0.1  # nothing in flight: the poll returns early when a record arrives
 _BUSY_S = 0.01  # results of the workers are seen that much later; a poll costs 0.3 to 0.5 ms
 _MINUTE_S = 60
-_INLINE_S = 0.05  # if pages are prepared in this thread: the longest time between two polls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +183,7 @@ class FingerprintStep:
         self.ticked_at = time.monotonic()
         self._read()
         with self._timings.timed("prepare"):
-            self._in_flight.start(self._preparer.submit, _INLINE_S)
+            self._in_flight.start(self._preparer.submit)
         self._buffered = (self._in_flight.records, self._in_flight.size_bytes)
         return self._commit(stop)
 

@@ -1,7 +1,7 @@
 """Records in flight: read from `pages`, and not yet committed by the fingerprinting step.
 
 Records are grouped into chunks of one partition each, limited in records and bytes, so that no chunk delays
-others. A chunk waits, is started (in the worker processes), and is ready once all earlier chunks of its
+others. A chunk waits, is started (by the workers), and is ready once all earlier chunks of its
 partition are done: offsets are committed in order within a partition, and a slow page delays its own
 partition only.
 Records of partitions that are behind are ready in order of their timestamps, so that of two copies the one that was
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
 from math import inf
-from time import monotonic, time
+from time import time
 
 from dedup_service.core.log_records import ExpiredRecord
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
@@ -167,15 +167,11 @@ class InFlight:
         """Add a record of the log in the place of input records that were deleted."""
         self._chunks.setdefault(partition, deque()).append(Chunk(partition, expired=record))
 
-    def start(self, submit: Submit, budget_s: float) -> None:
-        """Hand waiting chunks to the workers, up to `started` at a time, for up to `budget_s`.
-
-        The budget is checked between chunks; it matters if `submit` prepares the pages itself.
-        """
-        deadline = monotonic() + budget_s
+    def start(self, submit: Submit) -> None:
+        """Hand waiting chunks to the workers, up to `started` at a time."""
         self._started = [(answers, part) for answers, part in self._started if not answers.done()]
         parts = sum(part for _, part in self._started)
-        while self._waiting and self._may_start(parts) and monotonic() < deadline:
+        while self._waiting and self._may_start(parts):
             chunk = self._waiting.popleft()
             chunk.answers = submit(chunk.messages)
             self._started.append((chunk.answers, self._part(chunk)))

@@ -66,7 +66,7 @@ def test_chunks_are_limited_in_records_and_bytes() -> None:
     in_flight, workers = InFlight(LIMITS), Workers()
     in_flight.put([*records(P0, 0, 1, 1000), *records(P0, 1, 3, 150)])
     in_flight.put(records(P0, 3, 6, 150))
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     assert [[m.offset for m in messages] for messages, _ in workers.tasks] == [[0], [1, 2], [3, 4], [5]]
 
 
@@ -77,7 +77,7 @@ def test_what_is_in_flight_is_what_is_counted() -> None:
     zeros = bytes(34 << 20)
     in_flight.put([record._replace(offset=1, key=zeros), record._replace(offset=2, headers=[("zeros", zeros)])])
     in_flight.put([record._replace(offset=3, value=zeros), record._replace(offset=4, headers=[("a", b"")] * 100_000)])
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     ((messages, _),) = workers.tasks
     assert [message.offset for message in messages] == [1, 2, 3, 4]
     assert all(message.problem is not None for message in messages)
@@ -88,13 +88,13 @@ def test_workers_have_a_limited_number_of_chunks() -> None:
     """Dropped chunks count until they are done: they keep the workers busy, too."""
     in_flight, workers = InFlight(LIMITS), Workers()
     in_flight.put(records(P0, 0, 20))
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     in_flight.drop([P0])
     in_flight.put(records(P0, 0, 20))
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     assert len(workers.tasks) == 3
     workers.answer(0)
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     assert len(workers.tasks) == 4
 
 
@@ -104,13 +104,13 @@ def test_workers_have_many_small_chunks() -> None:
     partitions = [TopicPartition("pages", number) for number in range(40)]
     for partition in partitions:
         in_flight.put(records(partition, 0, 1))
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     assert sum(len(messages) for messages, _ in workers.tasks) == 3 * LIMITS.chunk_records
     assert in_flight.waiting == 40 - 3 * LIMITS.chunk_records
     empty, idle = InFlight(replace(LIMITS, chunk_records=4_000)), Workers()
     for partition in partitions:
         empty.put(records(partition, 0, 1))
-    empty.start(idle.submit, 1.0)
+    empty.start(idle.submit)
     assert len(idle.tasks) == 8 * LIMITS.started
 
 
@@ -131,7 +131,7 @@ def test_partitions_that_are_behind_are_in_order_of_their_timestamps() -> None:
     in_flight, workers = InFlight(replace(LIMITS, started=9)), Workers()
     in_flight.put(records(P0, 0, 6, times=[10, 30, 50, 40, 60, 60]), {P0, P1})
     in_flight.put(records(P1, 0, 6, times=[20, 25, 45, 55, 60, 70]), {P0, P1})
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     workers.answer_all()
     expected = [(0, 0), (1, 0), (1, 1), (0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (0, 4), (0, 5), (1, 4), (1, 5)]
     assert places(in_flight) == expected
@@ -148,7 +148,7 @@ def test_records_of_partitions_that_are_behind_wait_for_older_ones() -> None:
     in_flight, workers = InFlight(LIMITS), Workers()
     in_flight.put(records(P0, 0, 3, times=[10, 20, 30]), {P0, P1})
     in_flight.put(records(P1, 0, 1, times=[15]), {P0, P1})
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     workers.answer(0)
     assert places(in_flight) == [(0, 0)]
     assert places(in_flight, {P2}) == []
@@ -164,14 +164,14 @@ def test_a_partition_that_is_not_behind_waits_for_no_other() -> None:
     in_flight.put(records(P0, 0, 2, times=[10, 20]), {P0})
     in_flight.put(records(P1, 0, 1, times=[5]), {P0})
     in_flight.put(records(P2, 0, 2, times=[-1, future]), {P0, P2})
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     workers.answer(1)
     workers.answer(2)
     assert places(in_flight, {P3}) == [(1, 0), (2, 0), (2, 1)]
     in_flight, workers = InFlight(LIMITS), Workers()
     in_flight.put(records(P1, 0, 1, times=[5]))
     in_flight.put(records(P0, 0, 2, times=[10, 20]), {P0})
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     workers.answer(1)
     assert places(in_flight) == [(0, 0), (0, 1)]
 
@@ -183,7 +183,7 @@ def test_what_is_behind_a_record_without_a_timestamp_is_waited_for() -> None:
     in_flight.put(records(P0, 0, 3, times=[future, -1, 15]), {P0, P1})
     in_flight.put(records(P1, 0, 2, times=[10, 20]), {P0, P1})
     in_flight.put(records(P2, 0, 1, times=[5]))
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     workers.answer(1)
     workers.answer(2)
     assert places(in_flight) == [(2, 0), (1, 0)]
@@ -192,7 +192,7 @@ def test_what_is_behind_a_record_without_a_timestamp_is_waited_for() -> None:
     in_flight, workers = InFlight(LIMITS), Workers()
     in_flight.put(records(P0, 0, 1, times=[future]), {P0, P1})
     in_flight.put(records(P1, 0, 1, times=[20]), {P0, P1})
-    in_flight.start(workers.submit, 1.0)
+    in_flight.start(workers.submit)
     workers.answer(1)
     assert places(in_flight, {P0}) == []
     assert places(in_flight) == [(1, 0)]
@@ -214,7 +214,7 @@ def test_a_backlog_is_committed_in_order_of_its_timestamps(publications: list[tu
         for at in {at for at, rest in backlog.items() if rest} - in_flight.full(backlog):
             in_flight.put(backlog[at][:7], {P0, P1, P2})
             del backlog[at][:7]
-        in_flight.start(workers.submit, 1.0)
+        in_flight.start(workers.submit)
         workers.answer_all()
         ready = in_flight.ready(11, {at for at, rest in backlog.items() if rest})
         log += [times[message.partition, message.offset] for part in ready for message in part.messages]
@@ -268,9 +268,9 @@ def test_every_record_is_committed_once_and_in_order(
     stream = Stream()
     for act, partition, number in chosen:
         act(stream, partition, number)
-        stream.in_flight.start(stream.workers.submit, 1.0)
+        stream.in_flight.start(stream.workers.submit)
     while stream.in_flight.records:
         stream.answer(P0, 0)
         stream.commit(P0, 1000)
-        stream.in_flight.start(stream.workers.submit, 1.0)
+        stream.in_flight.start(stream.workers.submit)
     assert stream.committed == stream.read
