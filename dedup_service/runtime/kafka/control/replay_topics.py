@@ -10,12 +10,12 @@ unfinished (`ReplayMark`), after the last output as finished. Whatever ends a re
 it left (`operator_records.require_whole`).
 """
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
-
-from pyroaring import BitMap64
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
@@ -52,9 +52,7 @@ class ReplayInterruptedError(StateError):
 
 
 class NewSequences:
-    """The new sequence of each record that is in both logs. Both rise, so two sets are enough.
-
-    A million records take some hundred kilobytes.
+    """The new sequence of each record that is in both logs. Both rise, in runs of records that follow each other.
 
     >>> sequences = NewSequences()
     >>> sequences.add(3, 0)
@@ -64,17 +62,23 @@ class NewSequences:
     """
 
     def __init__(self) -> None:
-        self._old = BitMap64()
-        self._new = BitMap64()
+        self._old, self._new, self._sizes = array("Q"), array("Q"), array("Q")
 
     def add(self, old: int, new: int) -> None:
         """Add a record; both sequences are above those of all records before it."""
-        self._old.add(old)
-        self._new.add(new)
+        size = self._sizes[-1] if self._sizes else 0
+        if size and (old, new) == (self._old[-1] + size, self._new[-1] + size):
+            self._sizes[-1] += 1
+            return
+        for column, value in ((self._old, old), (self._new, new), (self._sizes, 1)):
+            column.append(value)
 
     def get(self, old: int) -> int | None:
         """Return the new sequence of a record, None if it was left out."""
-        return int(self._new[self._old.rank(old) - 1]) if old in self._old else None
+        run = bisect_right(self._old, old) - 1
+        if run < 0 or old - self._old[run] >= self._sizes[run]:
+            return None
+        return self._new[run] + old - self._old[run]
 
 
 class ReplayTopics:
