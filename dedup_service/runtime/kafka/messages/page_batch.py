@@ -203,7 +203,7 @@ def _hashes(values: Sequence[int | None]) -> bytes:
 
 def _known(values: Sequence[int | None], unknown: int, kind: str, fitting: range) -> bytes:
     """Return a column of integers with `unknown` for None and what does not fit; b"" if there is nothing else."""
-    known = [value if value in fitting else unknown for value in values]
+    known = [value if value is not None and value in fitting else unknown for value in values]
     return b"" if all(value == unknown for value in known) else _packed(kind, known)
 
 
