@@ -6,8 +6,6 @@ A verdict is a fact; an action is a policy. `drop` changes what is stored, never
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dedup_service.core.quick_values import quick_maker
-
 _PREFIX = "guard "
 CLAIM_REFUSED = "claim_refused"
 """The name under which pages are counted whose claim was refused."""
@@ -149,10 +147,6 @@ class Verdict:
     def claim_refused(self) -> bool:
         """Whether the page names a kept page of another text as canonical; it was judged without that."""
         return claim_refused_in(self.reason)
-
-
-new_distance, new_verdict = quick_maker(Distance), quick_maker(Verdict)
-"""Make a `Distance` and a `Verdict`; a verdict in a quarter of the time."""
 
 
 def guard_reason(guard: Guard, text: str) -> str:

@@ -48,7 +48,6 @@ from dedup_service.core.verdict import (
     Verdict,
     VerdictKind,
     guard_reason,
-    new_verdict,
     refused_claim_reason,
     visit_by_claim_reason,
 )
@@ -328,7 +327,7 @@ class Decider:
 
     def unique_verdict(self, sequence: int, page_id: str, url: str) -> Verdict:
         """Return the verdict on a page that matches nothing, nor nearly."""
-        return new_verdict(sequence, page_id, url, VerdictKind.UNIQUE, self.space_id)
+        return Verdict(sequence=sequence, id=page_id, url=url, kind=VerdictKind.UNIQUE, space=self.space_id)
 
     def replay(self, pages: Batch, effects: Sequence[Effect]) -> None:
         """Apply decisions that were made before: the same state follows as from `decide_all`.
@@ -429,17 +428,17 @@ class Decider:
         if one.claim_refused:
             reason = refused_claim_reason(reason)
         original_id, original_url = (None, None) if one.original is None else self._names.name(one.original)
-        verdict = new_verdict(
-            sequence,
-            page.id,
-            page.url,
-            kind,
-            self.space_id,
-            original_id,
-            original_url,
-            Distance(one.words, one.body),
-            one.score,
-            reason,
+        verdict = Verdict(
+            sequence=sequence,
+            id=page.id,
+            url=page.url,
+            kind=kind,
+            space=self.space_id,
+            duplicate_of=original_id,
+            duplicate_of_url=original_url,
+            distance=Distance(one.words, one.body),
+            score=one.score,
+            reason=reason,
         )
         copy = None if one.copy is None else Copy.unpack(one.copy)
         return Decision(verdict, one.original, one.kept, one.replaces, copy)

@@ -100,7 +100,7 @@ class ReplicaState:
     """The state of a replica at `sequence`, without its settled entries and page names.
 
     log: identity of the log. policy_sequence: of the record that put `policy` in force, -1 before any.
-    seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64. counts: pages by verdict, by
+    seen: (topic, partition) → offsets that have an outcome, a packed `OffsetRuns`. counts: pages by verdict, by
     guard and with a refused claim, other records by kind. corrections: in force, oldest first. decider: the
     state of the decider.
     """
@@ -446,10 +446,10 @@ class Replica:
         missing = self._seen.add_range(source, record.end)
         if not missing:
             return None
-        self.counts["expired"] += len(missing)
-        count = len(missing)
+        count = sum(map(len, missing))
+        self.counts["expired"] += count
         problem = f"{count} records up to offset {record.end - 1} {DELETED_UNREAD}"
-        first = Source(source.topic, source.partition, missing.min())
+        first = Source(source.topic, source.partition, missing[0].start)
         end = record.end if count == record.end - first.offset else None  # others between have their own outcomes
         return replace(self._no_page(sequence, first, problem), end=end)
 

@@ -1,8 +1,5 @@
 """What all producers share: messages as values, their partitions and sizes, and how a producer is retired.
 
-Partitions: the library hashes keys in Python, which takes longer than all else it does with a small message.
-Here compiled code gives the answer of every Kafka client: murmur2 as in Kafka's own `Utils.murmur2`, after
-Austin Appleby, its positive part modulo the number of partitions.
 Retirement: a producer that has failed is stopped without a flush (`internals.discard`); its thread ends with
 the request that it waits for, and at most two such threads are left at a time. `append` writes a few
 messages once, outside any transaction: what operators add to the log. Pipelines use `TransactionalProducer`,
@@ -16,12 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from kafka import KafkaProducer
-from kafka.partitioner.default import DefaultPartitioner
+from kafka.partitioner.default import murmur2
 
-from dedup_service.core.kernels import kernel
 from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
@@ -59,67 +53,13 @@ class Message:
         return len(self.value or b"") + len(self.key or b"") + headers
 
 
-class KeyPartitioner(DefaultPartitioner):  # type: ignore[misc]
-    """The library's partitioner, faster; a message without a key goes to any partition."""
-
-    def partition(
-        self, topic: str, key: Any, serialized_key: bytes | None, value: Any, serialized_value: Any, cluster: Any
-    ) -> int:
-        """Return the number of the partition; ValueError if the topic is unknown."""
-        numbers = cluster.partitions_for_topic(topic) if serialized_key is not None else None
-        if not numbers or serialized_key is None:
-            number: int = super().partition(topic, key, serialized_key, value, serialized_value, cluster)
-            return number
-        return partition_for(serialized_key, len(numbers))
-
-
 def partition_for(key: bytes, partitions: int) -> int:
-    """Return the partition of `key` in a topic with so many partitions.
+    """Return the partition of `key` in a topic with so many partitions, as every Kafka client chooses it.
 
     >>> partition_for(b"21", 8)
     4
     """
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
-
-
-def murmur2(data: bytes) -> int:
-    """Return the murmur2 hash of `data`, 0 to 2**32 - 1.
-
-    >>> murmur2(b"21") & 0x7FFFFFFF
-    1173551340
-    """
-    return int(_murmur2(np.frombuffer(data, np.uint8)))
-
-
-_SEED = np.uint32(0x9747B28C)
-_M = np.uint32(0x5BD1E995)
-
-
-@kernel
-def _murmur2(data: npt.NDArray[np.uint8]) -> np.uint32:
-    """Return the hash of data: uint8[n]."""
-    length = data.size
-    h = _SEED ^ np.uint32(length)
-    whole = length - length % 4
-    for start in range(0, whole, 4):
-        k = (
-            np.uint32(data[start])
-            | np.uint32(data[start + 1]) << np.uint32(8)
-            | np.uint32(data[start + 2]) << np.uint32(16)
-            | np.uint32(data[start + 3]) << np.uint32(24)
-        )
-        k = np.uint32(k * _M)
-        k ^= k >> np.uint32(24)
-        k = np.uint32(k * _M)
-        h = np.uint32(h * _M) ^ k
-    for place in range(length - 1, whole - 1, -1):
-        h ^= np.uint32(data[place]) << np.uint32(8 * (place - whole))
-    if whole < length:
-        h = np.uint32(h * _M)
-    h ^= h >> np.uint32(13)
-    h = np.uint32(h * _M)
-    h ^= h >> np.uint32(15)
-    return np.uint32(h)
+    return int((murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
 COMMON: dict[str, Any] = {
@@ -127,7 +67,6 @@ COMMON: dict[str, Any] = {
     "allow_auto_create_topics": False,
     "enable_idempotence": True,
     "metrics_enabled": False,
-    "partitioner": KeyPartitioner(),
 }
 
 _OVERHEAD = 80

@@ -10,12 +10,12 @@ unfinished (`ReplayMark`), after the last output as finished. Whatever ends a re
 it left (`operator_records.require_whole`).
 """
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
-
-from pyroaring import BitMap64
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
@@ -52,9 +52,7 @@ class ReplayInterruptedError(StateError):
 
 
 class NewSequences:
-    """The new sequence of each record that is in both logs. Both rise, so two sets are enough.
-
-    A million records take some hundred kilobytes.
+    """The new sequence of each record that is in both logs. Both rise; a record takes 16 bytes.
 
     >>> sequences = NewSequences()
     >>> sequences.add(3, 0)
@@ -64,17 +62,17 @@ class NewSequences:
     """
 
     def __init__(self) -> None:
-        self._old = BitMap64()
-        self._new = BitMap64()
+        self._old, self._new = array("q"), array("q")
 
     def add(self, old: int, new: int) -> None:
         """Add a record; both sequences are above those of all records before it."""
-        self._old.add(old)
-        self._new.add(new)
+        self._old.append(old)
+        self._new.append(new)
 
     def get(self, old: int) -> int | None:
         """Return the new sequence of a record, None if it was left out."""
-        return int(self._new[self._old.rank(old) - 1]) if old in self._old else None
+        at = bisect_left(self._old, old)
+        return self._new[at] if self._old[at : at + 1] == array("q", [old]) else None
 
 
 class ReplayTopics:
