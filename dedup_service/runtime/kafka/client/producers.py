@@ -59,7 +59,7 @@ def partition_for(key: bytes, partitions: int) -> int:
     >>> partition_for(b"21", 8)
     4
     """
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
+    return int((murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
 COMMON: dict[str, Any] = {

@@ -15,7 +15,7 @@ from dedup_service.core.log_records import CorrectionRecord, Policy, Source
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
 
-DECIDING_STATE_VERSION = 6
+DECIDING_STATE_VERSION = 7
 
 
 class UnreadableDecidingStateError(Exception):

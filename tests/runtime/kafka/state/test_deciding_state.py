@@ -79,7 +79,7 @@ def test_a_state_without_that_of_its_decider_is_refused(decider: bytes | None) -
         decode_deciding_state(msgspec.msgpack.encode(value))
 
 
-@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 6}), b"\x80"])
+@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 7}), b"\x80"])
 def test_other_bytes_are_refused(value: bytes) -> None:
     """Bytes that are not a deciding state raise one error, whatever is wrong with them."""
     with pytest.raises(UnreadableDecidingStateError):
@@ -89,5 +89,5 @@ def test_other_bytes_are_refused(value: bytes) -> None:
 @pytest.mark.parametrize("version", [1, 4, 9])
 def test_another_version_is_named(version: int) -> None:
     """It is refused, naming both versions, before its content is decoded."""
-    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 6"):
+    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 7"):
         decode_deciding_state(msgspec.msgpack.encode({"version": version, "state": "otherwise"}))
