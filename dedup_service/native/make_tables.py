@@ -115,7 +115,8 @@ def variants() -> Mapping[int, str | None]:
 def folded_alone(character: str) -> str:
     """Return a character folded, but for Chinese script."""
     plain = unicodedata.normalize("NFKC", character).translate(variants())
-    return unicodedata.normalize("NFKC", "".join(map(casefold, plain)))
+    folded: str = unicodedata.normalize("NFKC", "".join(map(casefold, plain)))
+    return folded
 
 
 def _folding() -> tuple[bytes, bytes]:
@@ -171,7 +172,7 @@ def _simplified_forms() -> Iterator[tuple[str, str]]:
     converter = opencc.OpenCC("t2s")
     package = Path(opencc.__file__).parent / "clib"
     with tempfile.NamedTemporaryFile() as words:
-        files = ["-i", package / "share" / "opencc" / "TSPhrases.ocd2", "-o", words.name]
+        files = ["-i", str(package / "share" / "opencc" / "TSPhrases.ocd2"), "-o", words.name]
         subprocess.run([package / "bin" / "opencc_dict", *files, "-f", "ocd2", "-t", "text"], check=True)  # noqa: S603
         for line in Path(words.name).read_text(encoding="utf-8").splitlines():
             word = line.split("\t")[0]
