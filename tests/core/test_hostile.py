@@ -26,7 +26,7 @@ MAX_MARKS = 30
 
 @pytest.fixture(autouse=True, scope="module")
 def _warm() -> None:
-    """Load and compile what the first page would wait for."""
+    """Load what the first page would wait for."""
     get_ready(None)
     for encoding in ("utf-8", "gbk"):
         prepare(extract(f"<p>{SENTENCE * 10}图书馆</p>".encode(encoding)))

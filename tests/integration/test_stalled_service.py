@@ -1,7 +1,7 @@
 """A service that stalls says so: metrics, readiness and alerts are true while nothing is done, and recover with it.
 
-The worker processes are stopped (SIGSTOP), so no page enters the log and no verdict is given, while the threads of
-the steps run on and see nothing wrong.
+The worker processes, which extract HTML, are stopped (SIGSTOP), so no page enters the log and no verdict is given,
+while the threads of the steps run on and see nothing wrong.
 """
 
 import json
@@ -134,7 +134,8 @@ def test_a_stalled_service_is_seen(
     numbers = count()
 
     def publish(pages: int) -> None:
-        bodies = [json.dumps(page(number, article(number))).encode() for number in islice(numbers, pages)]
+        made = [page(number, "") | {"html": f"<p>{article(number)}</p>"} for number in islice(numbers, pages)]
+        bodies = [json.dumps({name: value for name, value in one.items() if name != "text"}).encode() for one in made]
         append(
             broker.connection,
             topics.pages,

@@ -240,6 +240,10 @@ def test_bounds_that_the_log_keeps_are_said_at_the_start(
         wait_until(lambda: line in caplog.messages)
 
 
+HTML = Message("pages", b'{"url": "https://a.example/html", "html": "<p>a text"}', b"a key")
+"""A page that a worker process extracts."""
+
+
 def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(
     broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
@@ -249,6 +253,7 @@ def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(
     stop, deadline = threading.Event(), time.monotonic() + HANG_S
     thread = threading.Thread(target=service.run, args=(stop,), daemon=True)
     thread.start()
+    append(broker.connection, topics.pages, [HTML])
     while (pool := service.pool_state()) is None or not pool.ready:
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -256,7 +261,7 @@ def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(
     assert worker.pid is not None
     os.kill(worker.pid, signal.SIGSTOP)
     try:
-        publish(broker, topics, list(stream(5, 10)))
+        append(broker.connection, topics.pages, [HTML])
         while (pool := service.pool_state()) is None or not pool.busy:
             assert time.monotonic() < deadline
             time.sleep(0.02)
