@@ -270,7 +270,7 @@ mod tests {
             characters.folded(code);
             let script = characters.script(code);
             assert!(script == Script::None || characters.is_letter(code), "{code:x}");
-            assert_eq!(code >= PLANE && code < 0x11_0000 && is_letter_above(code), {
+            assert_eq!((PLANE..0x11_0000).contains(&code) && is_letter_above(code), {
                 code >= PLANE && characters.is_letter(code)
             });
             characters.word_step(characters.word_kind(code), characters.exact_kind(code));

@@ -348,8 +348,8 @@ pub(crate) mod tests {
         assert_eq!(terms_of("word 大桥今天, x: 一"), terms_of("一 大桥 桥今 今天 x-word"));
         assert_eq!(terms_of("大桥今天").len(), 3);
         assert_eq!(terms_of("a大b").len(), 3);
-        assert!(terms_of("(…)").is_empty());
-        let long: String = (0..100).map(|number| format!("{number} ")).collect();
+        assert_eq!(terms_of("(…)").len(), 0);
+        let long = (0..100).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
         assert_eq!(terms_of(&long).len(), MAX_TERMS);
     }
 

@@ -185,7 +185,9 @@ impl Preparer {
         if !self.is_wide {
             return low;
         }
-        ngrams.iter_mut().for_each(|ngram| *ngram = mix64(ngram.wrapping_add(GAMMA)));
+        for ngram in &mut *ngrams {
+            *ngram = mix64(ngram.wrapping_add(GAMMA));
+        }
         u128::from(majority(ngrams)) << 64 | low
     }
 
@@ -302,10 +304,10 @@ mod tests {
         ];
         let preparer = preparer(NEEDS, false, None);
         for (text, reason) in reasons {
-            let prepared = preparer.prepare(&[page("title", text)], 1).unwrap().remove(0);
-            assert_eq!(prepared.too_little.map(|reason| reason.to_string()).as_deref(), Some(reason));
-            assert!(prepared.keys.is_empty());
-            assert_eq!(prepared.evidence.is_empty(), reason == "no text");
+            let made = preparer.prepare(&[page("title", text)], 1).unwrap().remove(0);
+            assert_eq!(made.too_little.map(|reason| reason.to_string()).as_deref(), Some(reason));
+            assert_eq!(made.keys.len(), 0);
+            assert_eq!(made.evidence.is_empty(), reason == "no text");
         }
     }
 

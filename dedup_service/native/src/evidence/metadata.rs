@@ -23,14 +23,14 @@ pub fn pack(mut hashes: Vec<u64>) -> Vec<u8> {
     hashes.dedup();
     let kind = if hashes.len() > EXACT_LIMIT { SIGNATURE } else { SET };
     if kind == SIGNATURE {
-        hashes = signature(hashes.iter().copied());
+        hashes = signature(&hashes.iter().copied());
     }
     let values = hashes.iter().flat_map(|hash| hash.to_le_bytes());
     if hashes.is_empty() { Vec::new() } else { std::iter::once(kind).chain(values).collect() }
 }
 
 /// Return the smallest hash of the members in each permutation; none without members.
-fn signature(hashes: impl Iterator<Item = u64> + Clone) -> Vec<u64> {
+fn signature(hashes: &(impl Iterator<Item = u64> + Clone)) -> Vec<u64> {
     let smallest = |step| hashes.clone().map(|hash| mix64(hash.wrapping_add(step))).min();
     (1..=PERMUTATIONS).filter_map(|row| smallest(GAMMA.wrapping_mul(row))).collect()
 }
@@ -61,7 +61,7 @@ impl<'a> Metadata<'a> {
 
     /// The signature of the set.
     pub fn signature(&self) -> Vec<u64> {
-        if self.is_signature { self.values().collect() } else { signature(self.values()) }
+        if self.is_signature { self.values().collect() } else { signature(&self.values()) }
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
                 prop_assert_eq!(read.is_signature, members.len() > EXACT_LIMIT);
                 let (values, expected) = (read.values(), members.iter().copied());
                 prop_assert!(read.is_signature || values.eq(expected.clone()));
-                prop_assert_eq!(read.signature(), signature(expected));
+                prop_assert_eq!(read.signature(), signature(&expected));
             }
         }
     }

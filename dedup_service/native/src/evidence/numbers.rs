@@ -70,7 +70,9 @@ static KINDS: LazyLock<Vec<u8>> = LazyLock::new(|| {
         numerals.chars().zip(first..).for_each(|(numeral, digit)| set(numeral, NUMERAL + digit));
     }
     set('零', NUMERAL);
-    POWERS.iter().for_each(|&(unit, power)| set(unit, UNIT + power));
+    for (unit, power) in POWERS {
+        set(unit, UNIT + power);
+    }
     kinds
 });
 
@@ -400,7 +402,7 @@ fn with_letter(hash: u64, code: u32) -> u64 {
     mix64(hash.wrapping_add(GAMMA.wrapping_mul(u64::from(code))))
 }
 
-/// Return the hash of digits, of which `whole` are before the point. is_bare: zeros before the number are left out.
+/// Return the hash of digits, of which `whole` are before the point. `is_bare`: zeros before the number are left out.
 fn value_of(digits: &[u8], whole: usize, is_bare: bool) -> u64 {
     let zeros = digits.iter().take(whole.saturating_sub(1)).take_while(|&&digit| digit == 0).count();
     let first = if is_bare { zeros } else { 0 };

@@ -120,7 +120,7 @@ mod tests {
             ("short. end", vec![]),
             ("eight letters. ten letters here", vec![3, 4]),
             ("version 1.2.3 came out", vec![4]),
-            ("สวัสดีครับ ขอบคุณมาก", vec![3, 3]),
+            ("สวัสดีครับ ขอบคุณมาก", vec![2, 3]),
             ("第一句话很短吗？第二句话也不长！\n第一句话很短吗", vec![2, 2]),
             (long.as_str(), vec![63]),
         ];

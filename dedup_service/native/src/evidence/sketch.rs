@@ -68,7 +68,7 @@ impl Sketcher {
             }
             for &value in &chosen[..count] {
                 let smallest = &mut minima[bin(value)];
-                *smallest = (*smallest).min(value & (1 << BIN_SHIFT) - 1);
+                *smallest = (*smallest).min(value & ((1 << BIN_SHIFT) - 1));
             }
             for &value in &chosen[..count] {
                 empty -= usize::from(std::mem::take(&mut is_empty[bin(value)]));

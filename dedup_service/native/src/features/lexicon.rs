@@ -232,7 +232,7 @@ fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let half = values.len() / 2;
     let upper = *values.get(half)?;
-    Some(if values.len() % 2 == 1 { upper } else { (values[half - 1] + upper) / 2.0 })
+    Some(if values.len() % 2 == 1 { upper } else { f64::midpoint(values[half - 1], upper) })
 }
 
 /// Return the kind of a word that no list has: a feature if it has a letter or digit.

@@ -53,7 +53,9 @@ pub fn majority(hashes: &[u64]) -> u64 {
         carry(&mut planes[3..], eights);
     }
     [planes[0], planes[1], planes[2]] = [ones, twos, fours];
-    rest.iter().for_each(|&hash| carry(&mut planes, hash));
+    for &hash in rest {
+        carry(&mut planes, hash);
+    }
     // Each counter is compared with half of the hashes, from the lowest plane on: a higher one outweighs those before.
     let half = hashes.len() / 2;
     planes.iter().enumerate().fold(0, |larger, (plane, bits)| match half >> plane & 1 {

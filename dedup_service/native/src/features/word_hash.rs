@@ -17,7 +17,7 @@ pub enum WordHash {
 }
 
 impl WordHash {
-    /// Return the hash of a word. identity: its [`xxh3_of`]. is_wide: of 128 bits, not 64.
+    /// Return the hash of a word. identity: its [`xxh3_of`]. `is_wide`: of 128 bits, not 64.
     pub fn of(self, word: &[u32], identity: u64, is_wide: bool) -> u128 {
         match (self, is_wide) {
             (Self::Xxh3, false) => identity.into(),

@@ -204,6 +204,7 @@ impl<'py> IntoPyObject<'py> for Fingerprint {
 }
 
 /// A distinct word of a page that is a feature.
+#[allow(clippy::struct_field_names)] // as Python sees it
 #[pyclass(frozen, get_all, module = "dedup_service._native")]
 pub(super) struct Word {
     word: String,

@@ -100,8 +100,11 @@ pub(super) fn distinct_ngrams(py: Python<'_>, letters: Text, n: usize) -> PyResu
     Ok(bytes_of(py, &hashes))
 }
 
+/// The value of a sentence, the letters before it, and those up to its end.
+type Sentence = (u32, u64, u64);
+
 #[pyfunction]
-pub(super) fn sentences_in_order(py: Python<'_>, folded: Text) -> PyResult<(Vec<(u32, u64, u64)>, u64)> {
+pub(super) fn sentences_in_order(py: Python<'_>, folded: Text) -> PyResult<(Vec<Sentence>, u64)> {
     unlocked(py, || {
         let mut found = Vec::new();
         let letters = each_sentence(&folded.points(), |value, place| found.push((value, place.start, place.end)));

@@ -116,7 +116,7 @@ impl JiebaCutter {
 struct Text<'a> {
     model: JiebaArrays<'a>,
     points: &'a [u32],
-    /// NO_LETTER for what is none, and for AHEAD places behind the end.
+    /// `NO_LETTER` for what is none, and for AHEAD places behind the end.
     codes: &'a [u16],
     /// Of the word that the path takes from each place on.
     lengths: &'a [u32],
@@ -226,7 +226,9 @@ fn end_of_number(points: &[u32], at: usize) -> usize {
     let is = |at: usize, belongs: &dyn Fn(u8) -> bool| {
         points.get(at).and_then(|&point| u8::try_from(point).ok()).is_some_and(belongs)
     };
-    let end_of = |start: usize, belongs: &dyn Fn(u8) -> bool| (start..).find(|&at| !is(at, belongs)).unwrap_or(start);
+    let end_of = |start: usize, belongs: &dyn Fn(u8) -> bool| {
+        (start..=points.len()).find(|&at| !is(at, belongs)).unwrap_or(start)
+    };
     let is_digit = |byte: u8| byte.is_ascii_digit();
     let mut end = end_of(at, &|byte| byte.is_ascii_alphanumeric());
     if is(end, &|byte| byte == b'.') && is(end + 1, &is_digit) {

@@ -84,7 +84,7 @@ impl JiebaModel {
         if let Some(model) = path.as_ref().and_then(known) {
             return Ok(model);
         }
-        let words = Words::new(source, made(jieba, &user_words)?);
+        let words = Words::of(source, made(jieba, &user_words)?);
         let kept = path.filter(|path| Words::keep(path, &words).is_ok());
         Ok(kept.as_ref().and_then(known).unwrap_or(Self { words: Words::Owned(words) }))
     }

@@ -97,7 +97,7 @@ mod tests {
             let mut segments = Vec::new();
             cut_in_parts(&points, &mut segments, |part, segments| segments.push(0..part.len()));
             assert_eq!(segments.iter().map(|segment| segment.end).collect::<Vec<_>>(), ends);
-            assert_eq!(segments.iter().map(|segment| segment.len()).sum::<usize>(), points.len());
+            assert_eq!(segments.iter().map(ExactSizeIterator::len).sum::<usize>(), points.len());
         }
     }
 }

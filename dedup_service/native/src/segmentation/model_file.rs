@@ -30,7 +30,7 @@ pub(super) enum Words {
 
 impl Words {
     /// Return content that `source` stands for, as it is kept.
-    pub(super) fn new(source: u128, content: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    pub(super) fn of(source: u128, content: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut words = vec![FORMAT, 0, source as u64, (source >> 64) as u64];
         words.extend(content);
         words[1] = checksum(&words);
@@ -114,7 +114,7 @@ pub(super) mod tests {
     fn a_damaged_or_foreign_file_is_refused() {
         let folder = Folder::new("model-file");
         let path = folder.0.join("cache/model");
-        let words = Words::new(7 << 100 | 3, 0..1000);
+        let words = Words::of(7 << 100 | 3, 0..1000);
         Words::keep(&path, &words).unwrap();
         let good = fs::read(&path).unwrap();
         let content = |source| Words::open(&path, source).map(|words| words.to_vec());

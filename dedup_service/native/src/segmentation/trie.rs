@@ -86,13 +86,13 @@ impl Trie<'_> {
 
 /// Return the nodes of words, sorted and distinct, each with a value, 0 for one that is not to be found.
 ///
-/// code_of: the code of a letter, 1 to `last_code`, by which no two are equal; all letters of all words have one. None if
+/// `code_of`: the code of a letter, 1 to `last_code`, by which no two are equal; all letters of all words have one. None if
 /// there are more nodes than addresses: some ten million.
 pub(super) fn nodes_of(words: &[(&str, u16)], code_of: impl Fn(char) -> u16, last_code: u16) -> Option<Vec<u64>> {
     let tree = Tree::of(words, code_of);
     let least = tree.codes.len() * 5 / 4 + 3 * usize::from(last_code) + 1024;
-    let rooms = (0..).map(|doublings| least << doublings).take_while(|&room| room < 2 * BASE as usize);
-    rooms.filter_map(|room| tree.placed(last_code.into(), room)).next().filter(|nodes| nodes.len() <= BASE as usize)
+    let mut rooms = (0..).map(|doublings| least << doublings).take_while(|&room| room < 2 * BASE as usize);
+    rooms.find_map(|room| tree.placed(last_code.into(), room)).filter(|nodes| nodes.len() <= BASE as usize)
 }
 
 /// The tree of words: nodes by number, the root first, the children of a node one after the other.
@@ -228,7 +228,9 @@ impl FreePlaces {
         }
         let base = at - least;
         self.is_base[base] = true;
-        codes.iter().for_each(|&code| self.take_place(base + usize::from(code)));
+        for &code in codes {
+            self.take_place(base + usize::from(code));
+        }
         Some(base)
     }
 

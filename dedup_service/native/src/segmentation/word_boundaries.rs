@@ -67,7 +67,7 @@ pub fn cut(points: &[u32], segments: &mut Vec<Segment>) {
     let first = segments.len();
     if text.cut(segments) {
         let pieces = segments.split_off(first);
-        text.cut_in_pairs(pieces, segments);
+        text.cut_in_pairs(&pieces, segments);
     }
 }
 
@@ -121,7 +121,7 @@ impl Text<'_> {
     }
 
     fn end_of_flags(&self, at: usize) -> usize {
-        (at..).find(|&at| self.kind(at) != FLAG).unwrap_or(at)
+        (at..=self.points.len()).find(|&at| self.kind(at) != FLAG).unwrap_or(at)
     }
 
     /// Return whether there is no boundary before a character, where the verdict of state and kind is to look.
@@ -153,7 +153,7 @@ impl Text<'_> {
     }
 
     /// Append pieces; neighbouring ones that have only characters of scripts without spaces as overlapping pairs.
-    fn cut_in_pairs(&self, pieces: Vec<Segment>, segments: &mut Vec<Segment>) {
+    fn cut_in_pairs(&self, pieces: &[Segment], segments: &mut Vec<Segment>) {
         let is_unspaced = |piece: &Segment| {
             self.points[piece.clone()].iter().all(|&code| self.characters.word_kind(code) & UNSPACED != 0)
         };

@@ -50,6 +50,7 @@ enum Kind {
     Prime,
 }
 
+#[allow(clippy::enum_glob_use)] // a table of all of them
 use Kind::*;
 
 /// By the values of the table; those that it does not have are nothing.

@@ -1,6 +1,6 @@
 //! One form for texts that a reader would call the same.
 //!
-//! Folding applies NFKC, full case folding, and OpenCC's conversion to simplified Chinese. It replaces the character
+//! Folding applies NFKC, full case folding, and `OpenCC`'s conversion to simplified Chinese. It replaces the character
 //! references of HTML and the decimal digits of all scripts, and removes invisible characters and what Arabic typesetters
 //! vary: stretching, vowel marks, the forms of alef, yeh and teh marbuta. Each run of white space becomes one character, a
 //! line feed if it has one.
@@ -73,7 +73,7 @@ fn fold_by_table(text: &str) -> Option<Vec<u32>> {
     Some(written.finish())
 }
 
-/// Return a text without references folded. keeps_vowels: Arabic ones, which equality needs.
+/// Return a text without references folded. `keeps_vowels`: Arabic ones, which equality needs.
 fn fold_slowly(text: &str, keeps_vowels: bool) -> Vec<u32> {
     let characters = characters();
     let mut folded = String::with_capacity(text.len());

@@ -59,7 +59,9 @@ fn hash_all(letters: &[u32], n: usize, hashes: &mut Vec<u64>) {
         }
         power = power.wrapping_mul(GAMMA);
     }
-    hashes.iter_mut().for_each(|hash| *hash = mix64(*hash));
+    for hash in &mut *hashes {
+        *hash = mix64(*hash);
+    }
 }
 
 #[cfg(test)]

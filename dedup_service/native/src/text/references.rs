@@ -70,8 +70,8 @@ fn write_referred(name: &str, written: &mut String) {
     } else if let Some(characters) = characters_of(&format!("{name};")) {
         written.extend(characters);
     } else {
-        let prefixes = (MIN_PREFIX..=name.len()).rev().map(|end| name.split_at(end));
-        let known = prefixes.filter_map(|(prefix, rest)| Some((characters_of(prefix)?, rest))).next();
+        let mut prefixes = (MIN_PREFIX..=name.len()).rev().map(|end| name.split_at(end));
+        let known = prefixes.find_map(|(prefix, rest)| Some((characters_of(prefix)?, rest)));
         match known {
             Some((characters, rest)) => written.extend(characters.chain(rest.chars())),
             None => written.extend(['&'].into_iter().chain(name.chars())),

@@ -1,4 +1,4 @@
-//! From traditional to simplified Chinese, as OpenCC's conversion `t2s`.
+//! From traditional to simplified Chinese, as `OpenCC`'s conversion `t2s`.
 //!
 //! At each place the longest word of its list of words is replaced, else the character. What describes a character by
 //! its parts, `⿰木木`, stays as it is.
