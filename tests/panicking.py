@@ -21,7 +21,7 @@ def panic_at(url: str) -> None:
 
     def panicking(decider: Decider, pages: Batch | RecordColumns) -> Generator[Decision | int, None, None]:
         if isinstance(pages, RecordColumns):
-            places = zip(pages.sequences.tolist(), pages.urls, strict=True)
+            places = zip(pages.sequences, pages.urls, strict=True)
         else:
             places = ((sequence, prepared.page.url) for sequence, prepared in pages)
         for sequence, its_url in places:

@@ -19,7 +19,7 @@ MODULE = re.compile(r"`(?:dedup_service/)?((?:core|runtime|interfaces)/[\w/]+?)(
 MODULES = frozenset(
     path.relative_to(ROOT / "dedup_service").with_suffix("").as_posix()
     for path in (ROOT / "dedup_service").rglob("*.py")
-    if not path.stem.startswith("__")
+    if not path.stem.startswith("__") and "native" not in path.parts
 )
 
 
