@@ -45,24 +45,21 @@ class Word:
 class Preparer:
     """Prepares the pages of a space; threads may share it. The interpreter lock is released meanwhile.
 
-    The tables are those whose digests `space` has. jieba: the folder of its package. idf: lines `word value`.
-    stop_words, markers, user_words: folded. cache: the folder in which the dictionary is kept for the next
-    start. icu: cuts a text into words and the pieces between them, together all of it, where that has a script without
-    spaces that ICU has a dictionary for; without it such scripts come as pairs of characters. It is called with the
-    lock held, from any thread.
-    ConfigurationError names the table that cannot be read, or the line of it.
+    The tables are those whose digests `space` has; `segmenter` has the dictionary and a user's words. idf: lines
+    `word value`. stop_words, markers: folded. icu: cuts a text into words and the pieces between them, together all of
+    it, where that has a script without spaces that ICU has a dictionary for; without it such scripts come as pairs of
+    characters. It is called with the lock held, from any thread.
+    ConfigurationError names the line of the table that cannot be read.
     """
 
     def __init__(
         self,
         space: Space,
+        segmenter: Segmenter,
         *,
-        jieba: Path,
         idf: str,
         stop_words: Sequence[str],
         markers: Sequence[str],
-        user_words: Sequence[str] = (),
-        cache: Path | None = None,
         icu: Callable[[str], list[str]] | None = None,
     ) -> None: ...
     def prepare(self, pages: Sequence[page.Page], threads: int = 1) -> list[PreparedText]:

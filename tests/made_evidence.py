@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from functools import cache
 
-from dedup_service._native import PreparedText, Preparer
+from dedup_service._native import PreparedText, Preparer, Segmenter
 from dedup_service.core.features.weighting_schemes import scheme_named
 from dedup_service.core.page import Page
 from dedup_service.core.space import Space
@@ -26,4 +26,4 @@ def evidence_of(text: str, title: str = "", metadata: Iterable[str] = ()) -> byt
 def _preparer() -> Preparer:
     tables = {field.name: "" for field in fields(Space) if field.default is MISSING and field.name != "scheme"}
     space = Space(scheme=scheme_named("tf"), **tables, min_letters=1)  # type: ignore[arg-type]
-    return Preparer(space, jieba=jieba_folder(), idf="", stop_words=(), markers=(), cache=cache_folder())
+    return Preparer(space, Segmenter(jieba_folder(), cache_folder()), idf="", stop_words=(), markers=())

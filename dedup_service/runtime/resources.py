@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from dedup_service._native import CHARACTER_TABLES, Preparer
+from dedup_service._native import CHARACTER_TABLES, Preparer, Segmenter
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.lexicon import Lexicon
 from dedup_service.core.features.weighting_schemes import SCHEMES, scheme_named
@@ -82,8 +82,12 @@ def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
 
 @cache
 def _built(options: SpaceOptions) -> Fingerprinter:
-    idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
+    words = parse_user_words(user_words.splitlines())
+    segmenter = Segmenter(
+        jieba_folder(), cache_folder(), list(words)
+    )  # first, as making it takes 46 MB
+    idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     lexicon = default_lexicon()
     icu = _uses_icu(options.unspaced)
     space = Space(
@@ -97,15 +101,12 @@ def _built(options: SpaceOptions) -> Fingerprinter:
         unspaced=icu_version() if icu else PAIRS,
         bits=options.bits,
     )
-    words = parse_user_words(user_words.splitlines())
     preparer = Preparer(
         space,
-        jieba=jieba_folder(),
+        segmenter,
         idf=idf,
         stop_words=lexicon.stop_words,
         markers=lexicon.markers,
-        user_words=list(words),
-        cache=cache_folder(),
         icu=icu_words if icu else None,
     )
     return Fingerprinter(space, preparer, lambda: ChainMap(words, parts_of_speech()))

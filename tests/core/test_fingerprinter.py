@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service._native import PageText, Preparer, distinct_ngrams, fold
+from dedup_service._native import PageText, Preparer, Segmenter, distinct_ngrams, fold
 from dedup_service.core.errors import InternalError
 from dedup_service.core.features.simhash import hamming, simhash
 from dedup_service.core.page import Page, PreparedPage
@@ -266,6 +266,6 @@ def test_a_fault_of_the_icu_function_is_reported() -> None:
 
     space = build_fingerprinter(SpaceOptions(unspaced="icu")).space
     for cut, message in ((fail, "no dictionary"), (lambda _: ["x"], "have 1 characters, and the text has")):
-        preparer = Preparer(space, jieba=jieba_folder(), idf="a 1\n", stop_words=(), markers=(), icu=cut)
+        preparer = Preparer(space, Segmenter(jieba_folder()), idf="a 1\n", stop_words=(), markers=(), icu=cut)
         with pytest.raises(InternalError, match=message):
             preparer.prepare([page("ขอบคุณ", "")])

@@ -55,10 +55,8 @@ def test_any_text_is_an_idf_table_or_a_clear_error(idf: str, words: list[str], k
     """Only ConfigurationError, which names a line; with a table, and with any list of words, pages are prepared."""
     with within(idf, budget=BUILDING):
         try:
-            preparer = Preparer(
-                build_fingerprinter().space,
-                jieba=jieba_folder(), idf=idf, stop_words=words, markers=words, cache=kept.parent, icu=list,
-            )  # fmt: skip
+            space, segmenter = build_fingerprinter().space, Segmenter(jieba_folder(), kept.parent)
+            preparer = Preparer(space, segmenter, idf=idf, stop_words=words, markers=words, icu=list)
         except ConfigurationError as error:
             assert "IDF table" in str(error)  # noqa: PT017 - most tables are refused
             return

@@ -1,12 +1,10 @@
 //! The preparation of pages as Python sees it: pages go in, what is made of their texts comes out.
 
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyString};
 
-use super::text::Text;
+use super::text::{Segmenter, Text};
 use super::work;
 use crate::error::TableError;
 use crate::features::cutter::{Cutter, IcuWords};
@@ -14,7 +12,6 @@ use crate::features::lexicon::{Lexicon, MarkerBy, WordLists, WordNeeds};
 use crate::features::word_hash::WordHash;
 use crate::features::words::Weights;
 use crate::prepare;
-use crate::segmentation::Segmenter;
 use crate::segmentation::scripts::Language;
 
 /// What is read of a `core.page.Page`.
@@ -102,17 +99,14 @@ pub(super) struct Preparer {
 #[pymethods]
 impl Preparer {
     #[new]
-    #[pyo3(signature = (space, *, jieba, idf, stop_words, markers, user_words = Vec::new(), cache = None, icu = None))]
-    #[allow(clippy::too_many_arguments)] // the tables of a space
+    #[pyo3(signature = (space, segmenter, *, idf, stop_words, markers, icu = None))]
     fn new(
         py: Python<'_>,
         space: &Bound<'_, PyAny>,
-        jieba: PathBuf,
+        segmenter: &Segmenter,
         idf: PyBackedStr,
         stop_words: Vec<String>,
         markers: Vec<String>,
-        user_words: Vec<String>,
-        cache: Option<PathBuf>,
         icu: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let Space { scheme, bits, shingle, least_letters } = space.call_method0("to_dict")?.extract()?;
@@ -121,7 +115,7 @@ impl Preparer {
             return Err(TableError::Configuration(format!("{expected}, got {shingle} and {bits}")).into());
         }
         work(py, || {
-            let cutter = Cutter::new(Segmenter::open(&jieba, cache.as_deref(), &user_words)?, icu.map(icu_words));
+            let cutter = Cutter::new(segmenter.segmenter.clone(), icu.map(icu_words));
             let lists = WordLists { idf: &idf, stop_words: &stop_words, markers: &markers };
             let lexicon = Lexicon::new(&lists, scheme.needs(), &cutter)?;
             let is_wide = bits == 128;

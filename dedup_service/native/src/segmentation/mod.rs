@@ -9,6 +9,7 @@ pub mod word_boundaries;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use jieba::JiebaCutter;
 use jieba_model::JiebaModel;
@@ -22,9 +23,10 @@ const PART: usize = 1 << 18;
 /// A word, or a piece between two: a place in the text. Pairs of characters overlap.
 pub type Segment = Range<usize>;
 
-/// Gives each text to the segmenter of its script. It does not change, so threads share it.
+/// Gives each text to the segmenter of its script. It does not change, so threads and clones share it.
+#[derive(Clone)]
 pub struct Segmenter {
-    chinese: JiebaModel,
+    chinese: Arc<JiebaModel>,
 }
 
 impl Segmenter {
@@ -33,7 +35,7 @@ impl Segmenter {
     /// # Errors
     /// As there.
     pub fn open(jieba: &Path, cache: Option<&Path>, user_words: &[String]) -> Result<Self> {
-        Ok(Self { chinese: JiebaModel::open(jieba, cache, user_words)? })
+        Ok(Self { chinese: Arc::new(JiebaModel::open(jieba, cache, user_words)?) })
     }
 
     /// Append the segments of a folded text. language: what the page states.
