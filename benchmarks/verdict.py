@@ -4,7 +4,8 @@
 
 Each build is a process on the same single core: the current tree with two profiles, with --before the tree of COMMIT
 (in a git worktree, with the same installed libraries), and with --peers what is installed of rensa and datasketch
-(MinHash of 128, 5-grams, LSH at .5), PyPI simhash (4-grams, its index at k = 3), and the same over the words of jieba.
+(MinHash of 128, 5-grams of letters, of rensa also of words, LSH at .5), PyPI simhash (4-grams, its index at k = 3), and
+the same over the words of jieba.
 For HTML the only peer is the usual combination: trafilatura at its defaults, tagged words of jieba.posseg, PyPI simhash
 and its index. The builds take turns, a chunk of pages at a time, so that a slower machine slows all alike. The first
 chunks only warm up. Rates are those of the median chunk, ratios those of chunks of one turn. A chunk is prepared, then
@@ -28,6 +29,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -130,13 +132,22 @@ Peer = tuple[Callable[[str], Any], Callable[[int, Any], object]]
 """What makes a fingerprint of a text, and what looks for near ones and adds it under a number."""
 
 
-def _rensa() -> Peer:
+def _letters(text: str) -> list[str]:
+    return [text[start : start + 5] for start in range(max(1, len(text) - 4))]
+
+
+def _words(text: str) -> list[str]:
+    words = text.split()
+    return [" ".join(words[start : start + 5]) for start in range(max(1, len(words) - 4))]
+
+
+def _rensa(features: Callable[[str], list[str]] = _letters) -> Peer:
     rensa = importlib.import_module("rensa")
     index = rensa.RMinHashLSH(threshold=0.5, num_perm=128, num_bands=16)
 
     def fingerprint(text: str) -> Any:
         made = rensa.RMinHash(num_perm=128, seed=42)
-        made.update([text[start : start + 5] for start in range(max(1, len(text) - 4))])
+        made.update(features(text))
         return made
 
     return fingerprint, lambda number, made: (index.query(made), index.insert(number, made))
@@ -148,7 +159,7 @@ def _datasketch() -> Peer:
 
     def fingerprint(text: str) -> Any:
         made = datasketch.MinHash(num_perm=128)
-        made.update_batch([text[start : start + 5].encode() for start in range(max(1, len(text) - 4))])
+        made.update_batch([ngram.encode() for ngram in _letters(text)])
         return made
 
     return fingerprint, lambda number, made: (index.query(made), index.insert(number, made))
@@ -180,12 +191,13 @@ def _usual_html() -> Peer:
 
 PEERS: dict[str, Callable[[], Peer]] = {
     "rensa": _rensa,
+    "rensa of words": partial(_rensa, _words),
     "datasketch": _datasketch,
     "simhash": _simhash,
     "jieba": _jieba_simhash,
     "trafilatura": _usual_html,
 }
-"""By the package that has to be installed; the last one is for HTML."""
+"""By the package that has to be installed, the first word; the last one is for HTML."""
 
 PEER_NAMES = {"simhash": "PyPI simhash", "jieba": "jieba + simhash", "trafilatura": "trafilatura + posseg + simhash"}
 
@@ -298,7 +310,7 @@ def main() -> None:
         trees = [("balanced", ROOT, "balanced"), ("simhash", ROOT, "simhash")]
         if arguments.peers:
             wanted = [name for name in PEERS if (name == "trafilatura") == (arguments.html is not None)]
-            there = [name for name in wanted if importlib.util.find_spec(name) is not None]
+            there = [name for name in wanted if importlib.util.find_spec(name.split()[0]) is not None]
             trees += [(PEER_NAMES.get(name, name), ROOT, f"peer {name}") for name in there]
         if arguments.before:
             trees.append((f"{arguments.before[:12]}", stack.enter_context(tree_of(arguments.before)), "balanced"))
