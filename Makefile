@@ -139,7 +139,7 @@ $(READY): requirements.lock pyproject.toml $(NATIVE)
 	@touch $(READY) $(DEMO)
 
 $(DEMO): requirements-demo.lock pyproject.toml $(NATIVE)
-	$(call install,requirements-demo.lock,0.6 GB)
+	$(call install,requirements-demo.lock,0.3 GB)
 	@touch $(DEMO)
 
 define install

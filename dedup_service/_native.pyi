@@ -300,7 +300,7 @@ class PageText:
 class Segmenter:
     """Cuts folded texts into words and the pieces between them, by script; any number of threads may.
 
-    jieba: folder of the installed package. cache: folder in which its dictionary is kept, a file of some 6 MB for each
+    jieba: folder of the installed package. cache: folder in which its dictionary is kept, a file of some 8 MB for each
     list of user words, which processes share; None, or one that cannot be written, to read jieba at each start.
     user_words: folded. ConfigurationError if the package is not that of jieba 0.42.
     """

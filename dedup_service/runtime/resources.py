@@ -84,9 +84,7 @@ def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
 def _built(options: SpaceOptions) -> Fingerprinter:
     user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
     words = parse_user_words(user_words.splitlines())
-    segmenter = Segmenter(
-        jieba_folder(), cache_folder(), list(words)
-    )  # first, as making it takes 46 MB
+    segmenter = Segmenter(jieba_folder(), cache_folder(), list(words))  # first, as making it takes 46 MB
     idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     lexicon = default_lexicon()
     icu = _uses_icu(options.unspaced)

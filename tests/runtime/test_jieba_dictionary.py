@@ -58,6 +58,20 @@ def test_a_damaged_file_is_made_again(copied: Path, tmp_path: Path, damage: byte
     assert path.read_bytes() == good
 
 
+def test_what_is_no_file_is_replaced_or_left(copied: Path, tmp_path: Path) -> None:
+    """A pipe in its place was waited for, for good; a folder stays."""
+    words = cut(copied, tmp_path / "cache")
+    (path,) = (tmp_path / "cache").iterdir()
+    path.unlink()
+    os.mkfifo(path)
+    assert cut(copied, tmp_path / "cache") == words
+    assert path.is_file()
+    path.unlink()
+    path.mkdir()
+    assert cut(copied, tmp_path / "cache") == words
+    assert path.is_dir()
+
+
 def test_a_folder_that_cannot_be_written_is_no_obstacle(copied: Path, tmp_path: Path) -> None:
     """The dictionary is read at each start."""
     (tmp_path / "file").write_bytes(b"")

@@ -23,7 +23,7 @@ class OffsetRuns:
     """
 
     def __init__(self, packed: bytes = b"") -> None:
-        self._edges = array("q", packed)  # where each run begins and ends, ascending
+        self._edges = array("Q", packed)  # where each run begins and ends, ascending
 
     def __contains__(self, offset: int) -> bool:
         return bisect_right(self._edges, offset) % 2 == 1
@@ -44,7 +44,7 @@ class OffsetRuns:
         low, high = bisect_left(edges, first), bisect_right(edges, end)
         begins, ends = [first] * (low % 2 == 0), [end] * (high % 2 == 0)  # else a run around it goes on
         bounds = [*begins, *edges[low:high], *ends]
-        edges[low:high] = array("q", begins + ends)
+        edges[low:high] = array("Q", begins + ends)
         return [gap for gap in starmap(range, zip(bounds[::2], bounds[1::2], strict=True)) if gap]
 
     def pack(self) -> bytes:

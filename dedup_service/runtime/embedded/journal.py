@@ -169,7 +169,7 @@ def open_header(
         raise ForeignStateError(
             f"{path} was made in space {header.space_id}, the pages would come in space {space_id}. "
             f"{_differences(header.space, space)}Fingerprints of two spaces cannot be compared: open it with the "
-            "space that it was made in, or start a new state folder"
+            "space and the release that it was made in, or start a new state folder"
         )
     return header
 

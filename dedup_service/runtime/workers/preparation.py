@@ -134,7 +134,7 @@ class Preparer:
             texts = [(record, page) for record, page in zip(records, pages, strict=True) if isinstance(page, Page)]
             prepared = iter(self._prepare(texts))
             here = [next(prepared) if isinstance(page, Page) else page for page in pages]
-        except Exception as error:
+        except BaseException as error:  # whatever it is, nobody waits for the future for good
             answers.set_exception(error)
         else:
             others.add_done_callback(lambda done: _join(here, done, answers))

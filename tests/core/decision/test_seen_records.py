@@ -1,7 +1,5 @@
 """Sets of offsets, against sets of Python."""
 
-import time
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,13 +24,14 @@ def test_ranges_are_added_to_a_set(ranges: list[tuple[int, int]]) -> None:
     assert len(offsets.pack()) == 16 * sum(offset - 1 not in expected for offset in expected)
 
 
-def test_a_million_offsets_are_added_in_seconds() -> None:
-    """Offsets of transactions have a gap after each, and some records come late."""
-    offsets, began = OffsetRuns(), time.process_time()
-    for first in range(0, 1_000_000, 4):
+def test_offsets_of_transactions_are_runs() -> None:
+    """There is a gap after each transaction, some records come late, and the last offset there can be is one, too."""
+    offsets = OffsetRuns()
+    for first in range(0, 100_000, 4):
         for offset in (first + 1, first, first + 2):
             assert offsets.add(offset)
-    assert len(offsets.pack()) == 4_000_000
+    assert len(offsets.pack()) == 400_000
     assert offsets.add_range(0, 1 << 62)[0] == range(3, 4)
     assert len(offsets.pack()) == 16
-    assert time.process_time() - began < 20
+    assert offsets.add((1 << 63) - 1)
+    assert (1 << 63) - 1 in OffsetRuns(offsets.pack())

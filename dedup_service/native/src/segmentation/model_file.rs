@@ -39,6 +39,9 @@ impl Words {
 
     /// Map a file; None if it is not as it was written, or of another source.
     pub(super) fn open(path: &Path, source: u128) -> Option<Self> {
+        if !fs::metadata(path).ok()?.is_file() {
+            return None; // to open a pipe would wait for its writer
+        }
         let words = Self::Mapped(map(&File::open(path).ok()?).ok()?);
         let all: &[u64] = words.all();
         let is_known =
