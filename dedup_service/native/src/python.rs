@@ -153,8 +153,8 @@ mod _native {
     use super::store::{Manifest, PageStore, PendingCommit, StoreLabel, read_commit, read_manifest};
     #[pymodule_export]
     use super::text::{
-        PageText, Segmenter, between_repost_marks, cut_at_boundaries, distinct_ngrams, exact_form, fold, is_chinese,
-        sentences_in_order,
+        PageText, Segmenter, between_repost_marks, crowding_attributes, cut_at_boundaries, distinct_ngrams, exact_form,
+        fold, is_chinese, sentences_in_order,
     };
     #[pymodule_export]
     use super::{HammingIndex, block_bounds, panic_on_purpose};

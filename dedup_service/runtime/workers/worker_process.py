@@ -271,6 +271,8 @@ class WorkerProcess(Generic[I, A]):
             return WorkerDied(index, ENOUGH_STRIKES, f"took longer than {timeout_s:g} s")
         if self._killed_for_time:
             return WorkerDied(index, ENOUGH_STRIKES // 2, f"stood still for more than {self._still_s:g} s, twice")
+        if code == -signal.SIGABRT:
+            return WorkerDied(index, ENOUGH_STRIKES, "aborted, as native code does that gets no more memory")
         outside = code in {None, LOST_CODE, -signal.SIGKILL, -signal.SIGTERM}
         why = "the worker process died over this page, " + ("again and again" if outside else "twice")
         return WorkerDied(index, 1 if outside else ENOUGH_STRIKES // 2, why)

@@ -505,6 +505,8 @@ def test_a_base_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "service" / "instance").touch()
     with pytest.raises(ForeignStateError, match="was made in space test-space, the pages would come in space other"):
         State(None, "other", SPACE, bases=[base])
+    with pytest.raises(ForeignStateError, match="open it with the space and the release that it was made in"):
+        State(base, "other", SPACE)
     with pytest.raises(StateError, match="holds no twinsieve state"):
         opened(None, tmp_path / "empty")
     with pytest.raises(ForeignStateError, match="holds a state of the Kafka service"):

@@ -282,6 +282,17 @@ def test_a_record_too_large_to_arrive_is_undecided() -> None:
     assert "MemoryError" in (hungry.reason or "")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_native_code_that_gets_no_memory_costs_its_page_alone() -> None:
+    """A character that folds to eighteen, two million times: the page is given up at the first try, with the reason."""
+    large = JsonLine(2, b'{"url": "https://a.example/2", "text": "' + "\ufdfa".encode() * 2_000_000 + b'"}')
+    with Preparer(SpaceOptions(), memory_mb=100) as preparer:
+        answers = preparer.submit([line(1), large, line(3)]).result(HANG_S)
+    reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
+    assert reasons == [None, "not judged: aborted, as native code does that gets no more memory", None]
+
+
 def packed(body: bytes, encodings: str) -> WarcRecord:
     """An archived response with this body."""
     http = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: {encodings}\r\n\r\n".encode() + body
@@ -311,6 +322,24 @@ def test_what_ended_a_worker_is_not_read_again_without_its_limits() -> None:
     ]
     assert all((page.problem or "").startswith("not judged: ") for page in pages)
     assert grown < 40 << 10  # KiB: the line on its way to the worker; its list takes 60 MB
+
+
+class Exit(WorkerRecord):
+    """A record that ends its thread, if it can."""
+
+    def text_page(self) -> Page | None:
+        """Raise what no handler of faults expects."""
+        raise SystemExit(3)
+
+
+def test_whatever_ends_a_batch_ends_its_future() -> None:
+    """Nobody waits for good, and the next batch is prepared."""
+    with Preparer(SpaceOptions()) as preparer:
+        with pytest.raises(SystemExit):
+            preparer.submit([line(1), Exit(2)]).result(HANG_S)
+        (answer,) = preparer.submit([line(3)]).result(HANG_S)
+    assert isinstance(answer, PreparedPage)
+    assert answer.reason is None
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ use crate::segmentation::{self, Segment};
 use crate::text::exact_form::{exact_hashes, write_exact_form};
 use crate::text::ngrams::NgramFinder;
 use crate::text::page_text::{self, BodyAndTitle};
-use crate::text::{fold as folding, repost_marks};
+use crate::text::{crowded_tags, fold as folding, repost_marks};
 
 /// The text of a Python string: the one that it has in UTF-8, or another without its surrogates.
 pub(super) enum Text {
@@ -66,6 +66,11 @@ fn texts_of(points: &[u32], segments: Vec<Segment>) -> Vec<String> {
 /// Return what `task` returns, without the interpreter lock; a panic becomes an error.
 fn unlocked<T: Send>(py: Python<'_>, task: impl FnOnce() -> T + Send) -> PyResult<T> {
     work(py, || Ok::<T, TableError>(task()))
+}
+
+#[pyfunction]
+pub(super) fn crowding_attributes(page: &[u8], limit: usize) -> Vec<(usize, usize)> {
+    crowded_tags::crowding_attributes(page, limit).into_iter().map(|found| (found.start, found.end)).collect()
 }
 
 #[pyfunction]
