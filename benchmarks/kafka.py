@@ -3,8 +3,8 @@
 The first half of the claim is about Chinese text with one worker, the second about half of the highest rate.
 Measured on two cores that broker, service and load share (docs/performance.md):
 
-    throughput   12.5 times the plain consumer
-    latency      p99 of 287 ms at half of the highest rate, 225 ms at a quarter, 171 ms at an eighth
+    throughput   15.3 times the plain consumer
+    latency      p99 of 286 ms at half of the highest rate, 218 ms at a quarter, 186 ms at an eighth
 
     python -m benchmarks.kafka [--repeats 3] [--text 24000] [--html 1500] [--seconds 20]
 
