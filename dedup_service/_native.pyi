@@ -130,7 +130,7 @@ class Manifest:
 class PageStore:
     """The kept pages in a folder, by row number (`native/src/store`).
 
-    Methods raise StoreDamagedError for altered files, StoreFullError if the disk does not take something, and
+    Methods raise StoreDamagedError for altered files, StoreFullError if the system does not take or give something, and
     StateError for a call that contradicts the store or comes after `close`. KeyError: a row is not live.
     """
 

@@ -44,7 +44,10 @@ class StateInUseError(StateError):
 
 
 class StateFullError(StateError):
-    """The disk is full or not writable. Nothing of the batch is stored: free space, open again, repeat the batch."""
+    """The disk is full or not writable, or the system does not let a file be read.
+
+    Nothing of the batch is stored: do what the message says, open again, and repeat the batch.
+    """
 
     retryable: ClassVar[bool] = True
 

@@ -9,6 +9,7 @@ brings up to the journal from time to time (`commits`).
 """
 
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.base_set import BaseSet
 from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
-from dedup_service.runtime.embedded.database import StateClosedError
+from dedup_service.runtime.embedded.database import StateClosedError, StateInUseError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, STEP_RECORDS, Deletion
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
@@ -126,6 +127,7 @@ class State:
         self.space_id = space_id
         self._bases, self.journal = _begun(folder, bases, (space_id, space), policy, settings)
         self._in_memory = folder is None
+        self._process = os.getpid()
         self._entries: StoredEntries | None = None
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
@@ -353,7 +355,7 @@ class State:
 
         A full disk is logged as a warning: the next opening applies more of the journal.
         """
-        if self._stopped == "closed":
+        if self._stopped == "closed" or self._is_forked():
             return
         try:
             if self._entries is not None:
@@ -562,7 +564,16 @@ class State:
             return f"page {reference!r} (sequence {visit.sequence}) was retracted already, by record {retracted}"
         return f"page {reference!r} (sequence {visit.sequence}) has no entry: its verdict was {visit.kind}"
 
+    def _is_forked(self) -> bool:
+        """Whether a state with a folder is in a fork of the process that opened it, which goes on writing there."""
+        return not self._in_memory and os.getpid() != self._process
+
     def _check_usable(self) -> None:
+        if self._is_forked():
+            raise StateInUseError(
+                f"the filter on {self.journal.database.path} belongs to process {self._process}, of which this one is "
+                "a fork: open a filter in each process, each with a folder of its own"
+            )
         if self._stopped is not None:
             raise StateClosedError(
                 f"the filter on {self.journal.database.path} is stopped ({self._stopped}): open it again"

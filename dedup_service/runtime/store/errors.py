@@ -28,7 +28,10 @@ class StoreNumbersUsedError(StateError):
 
 
 class StoreFullError(StateError):
-    """The disk is full or not writable. What was committed before is unchanged: free space and open it again."""
+    """The disk is full or not writable, or the system does not let a file be read: rights, open files, memory.
+
+    What was committed before is unchanged: do what the message says, and open it again.
+    """
 
     retryable: ClassVar[bool] = True
 

@@ -4,6 +4,7 @@ import html
 import re
 import unicodedata
 from functools import cache
+from itertools import pairwise
 
 import opencc
 
@@ -24,12 +25,26 @@ def folded(text: str, *, exactly: bool = False) -> str:
     text = REFERENCE.sub(lambda found: html.unescape(found[0]), text)
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if exactly:
+        gone = (code for code, plain in plain_forms().items() if not plain and code not in ARABIC_VOWELS)
+        text = text.translate(dict.fromkeys(gone))
         text = re.sub(f"(?<![⁺⁻])[⁺⁻]*[{EXPONENTS}][⁺⁻{EXPONENTS}]*", r"^\g<0>", text)
-        text = re.sub(rf"(?<=\d)(?=[{INDICES}])|(?<=[{INDICES}])(?=\d)", " ", text)
+        text = "".join(" " * joins(*two) + two[1] for two in pairwise(f" {text}"))
     variants = plain_forms() | ({code: chr(code) for code in ARABIC_VOWELS} if exactly else {})
     text = composed(composed(text).translate(variants).casefold())
     text = re.sub(r"\s+", lambda run: "\n" if "\n" in run[0] else " ", text.strip())
     return simplifier().convert(text)  # type: ignore[no-any-return]
+
+
+def joins(one: str, other: str) -> bool:
+    """Whether folding would make one number of two neighbours that are two."""
+    if {*EXPONENTS, *"⁺⁻"} & {one, other}:
+        return False
+    kinds = ["digit" if unicodedata.decimal(of, None) is not None else INDICES.find(of) >= 0 for of in (one, other)]
+    if kinds[0] == kinds[1] and kinds[0]:
+        return False
+    ends, begins = (unicodedata.normalize("NFKC", of) for of in (one, other))
+    is_before = ends[-1:].isdecimal() or (ends[0].isdecimal() and ends[-1] in ".,")
+    return is_before and begins[0].isdecimal()
 
 
 def composed(text: str) -> str:

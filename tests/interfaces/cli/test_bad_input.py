@@ -40,6 +40,20 @@ def test_a_bad_line_is_reported_and_the_stream_continues(cli: Cli, tmp_path: Pat
     assert reported["raw_cut"] == (len(line) > 1000)
 
 
+def test_what_a_damaged_archive_says_does_not_reach_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    """Of its bytes, those that a terminal acts on are shown as pictures."""
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>words</p>"
+    head = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\nWARC-Target-URI: http://a.example/1\r\n"
+    head += b"WARC-Date: 2026-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
+    record = head + b"Content-Length: %d\r\n\r\n" % len(http) + http + b"\r\n\r\n"
+    archive = tmp_path / "pages.warc"
+    archive.write_bytes(record + b"BAD\x1b[2J\x07\r\n\r\n" + record)
+    ran = cli("filter", archive)
+    assert ran.code == 3
+    assert "\x1b[2J" not in ran.err
+    assert "␛[2J␇" in ran.err
+
+
 def test_bad_lines_are_counted_and_not_kept(cli: Cli, tmp_path: Path) -> None:
     """The summary counts them; --kept has only pages."""
     path, kept = write_lines(tmp_path / "pages.jsonl", [b"hello", page(1), b"{}"]), tmp_path / "kept.jsonl"

@@ -16,7 +16,13 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.commits import DAMAGED_PAGES
-from dedup_service.runtime.embedded.database import Database, StateClosedError, StateDamagedError
+from dedup_service.runtime.embedded.database import (
+    Database,
+    StateClosedError,
+    StateDamagedError,
+    StateFullError,
+    StateInUseError,
+)
 from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
@@ -125,6 +131,41 @@ def test_a_commit_is_taken_every_so_many_records(tmp_path: Path) -> None:
         taken.append(commit(state))
     state.close()
     assert sorted(set(taken)) == [0, 3, 6, 9, 12, 15, 18, 21, 24]
+
+
+@pytest.mark.parametrize("name", ["manifest", "rows", "evidence", "places"])
+def test_files_that_the_system_does_not_open_are_not_taken_for_damaged(tmp_path: Path, name: str) -> None:
+    """They may be whole: nothing is changed, and once they can be read the state goes on with them."""
+    filled(tmp_path, 30)
+    file = tmp_path / PAGES_FOLDER / name
+    file.rename(tmp_path / "aside")
+    file.symlink_to(name)  # itself, which also root cannot open
+    with pytest.raises(StateFullError, match="and open the store again"):
+        opened(tmp_path)
+    file.unlink()
+    (tmp_path / "aside").rename(file)
+    identity = (tmp_path / PAGES_FOLDER).stat().st_ino
+    assert set(kinds_of_copies(tmp_path, 30)) == {VerdictKind.DUPLICATE}
+    assert (tmp_path / PAGES_FOLDER).stat().st_ino == identity
+
+
+def test_a_fork_does_not_write_where_its_parent_does(tmp_path: Path) -> None:
+    """It is refused, with its reason, and the parent goes on."""
+    state = opened(tmp_path)
+    decide(state, range(5))
+    child = os.fork()
+    if child == 0:
+        try:
+            decide(state, range(5, 10))
+        except StateInUseError as error:
+            os._exit(7 if f"belongs to process {os.getppid()}" in str(error) else 1)
+        finally:
+            state.close()
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    decide(state, range(5, 10))
+    state.close()
+    assert set(kinds_of_copies(tmp_path, 10)) == {VerdictKind.DUPLICATE}
 
 
 def decide_until_evidence_moves(state: State) -> None:

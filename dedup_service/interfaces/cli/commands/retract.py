@@ -18,6 +18,7 @@ from dedup_service.interfaces.cli.support.options import (
     with_options,
 )
 from dedup_service.interfaces.cli.support.page_sources import canonical_address
+from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.embedded.administration import embedded_state
 from dedup_service.runtime.embedded.state import State
 
@@ -94,9 +95,9 @@ def _in_state(state: State, url: str, reason: str, *, erase: bool) -> bool:
             problem = problem or error
         else:
             kept = f"kept at sequence {verdict.sequence}"
-            click.echo(f"sequence {state.journal.sequence}: retraction of {verdict.url}, {kept}")
+            click.echo(terminal_safe(f"sequence {state.journal.sequence}: retraction of {verdict.url}, {kept}"))
             return True
-    click.echo(f"twinsieve: {problem}", err=True)
+    click.echo(f"twinsieve: {terminal_safe(str(problem))}", err=True)
     return False
 
 

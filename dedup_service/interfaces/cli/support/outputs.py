@@ -23,6 +23,7 @@ import msgspec
 import zstandard
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers.record import NamedRecord, Record
 from dedup_service.runtime.readers.several import pattern_of
@@ -148,7 +149,8 @@ class BadRecords:
         for record, problem in records:
             self.count += 1
             if self.count <= MAX_MESSAGES:
-                click.echo(f"twinsieve: {self._source(record)}: {record.place}: {problem}", err=True)
+                message = terminal_safe(f"{self._source(record)}: {record.place}: {problem}")
+                click.echo(f"twinsieve: {message}", err=True)
             if self.count == MAX_MESSAGES:
                 click.echo("twinsieve: further bad records are counted without a message", err=True)
         if self._file is not None:

@@ -24,7 +24,7 @@ impl From<StoreError> for PyErr {
             StoreError::State(_) => return raised("dedup_service.core.errors", "StateError", message),
             StoreError::Damaged(_) => "StoreDamagedError",
             StoreError::Foreign(_) => "ForeignStoreError",
-            StoreError::Full(_) => "StoreFullError",
+            StoreError::Full(_) | StoreError::Unreadable(_) => "StoreFullError",
             StoreError::NumbersUsed(_) => "StoreNumbersUsedError",
         };
         raised("dedup_service.runtime.store.errors", name, message)

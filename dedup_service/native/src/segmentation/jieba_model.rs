@@ -189,7 +189,9 @@ fn made(jieba: &Path, user_words: &[&str]) -> Result<impl Iterator<Item = u64> +
         .collect();
     let (codes, last_code) = letter_codes(&words);
     let nodes = nodes_of(&words, |letter| codes[letter as usize], last_code).ok_or_else(|| {
-        malformed(DICTIONARY, &format!("{} words are more than there are addresses for", words.len()))
+        let (all, own) = (words.len(), user_words.len());
+        let text = format!("{all} words, {own} of them of user dictionaries, are too many: give fewer words");
+        TableError::Configuration(text)
     })?;
     let logs: Vec<f64> = different.iter().map(|&frequency| (frequency as f64).ln() - log_total).collect();
 

@@ -20,6 +20,9 @@ pub enum StoreError {
     /// The disk did not take something. What was committed is unchanged, and so is a store that refused to append.
     #[error("{0}; free space or make it writable, and open the store again")]
     Full(String),
+    /// The system does not give something: rights, open files, memory, a disk that fails. Nothing changed.
+    #[error("{0}; it may be whole: make it readable, or allow more open files or memory, and open the store again")]
+    Unreadable(String),
     /// All row numbers are used.
     #[error("{0}; delete the folder and build it again from the log, which numbers from 0")]
     NumbersUsed(String),
@@ -33,7 +36,15 @@ pub enum StoreError {
 
 /// Return what makes an error of reading or mapping `path` an error of the store.
 pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-    move |error| StoreError::Damaged(format!("{} cannot be read: {error}", path.display()))
+    move |error| {
+        let text = format!("{} cannot be read: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+                StoreError::Damaged(text)
+            }
+            _ => StoreError::Unreadable(text),
+        }
+    }
 }
 
 /// Return what makes an error of writing to `path` an error of the store.

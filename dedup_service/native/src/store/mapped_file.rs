@@ -153,10 +153,7 @@ fn room(len: u64) -> u64 {
 }
 
 fn unmappable(path: &Path, len: u64) -> impl FnOnce(io::Error) -> StoreError {
-    move |error| {
-        let text = format!("cannot map {len} bytes of {}: {error}; raise the limit of addresses", path.display());
-        StoreError::State(text)
-    }
+    move |error| StoreError::Unreadable(format!("cannot map {len} bytes of {}: {error}", path.display()))
 }
 
 #[allow(unsafe_code)]

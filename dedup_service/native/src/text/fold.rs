@@ -12,6 +12,7 @@
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
+use std::str::Chars;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
@@ -22,6 +23,8 @@ use crate::characters::{Characters, FoldedForm, IS_SPACE, MAY_BE_TRADITIONAL, ch
 /// Combining marks in a row; UAX 15 finds no text in use with more, and sorting takes quadratic time.
 const MAX_MARKS: usize = 30;
 const ARABIC_VOWELS: RangeInclusive<char> = '\u{64B}'..='\u{652}';
+/// Most characters of a Chinese text.
+const HAN: RangeInclusive<char> = '\u{3400}'..='\u{9FFF}';
 const EXPONENTS: &str = "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ";
 const SIGNS_OF_EXPONENTS: &str = "⁺⁻";
 const INDICES_AND_FRACTIONS: &str = "₀₁₂₃₄₅₆₇₈₉¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↉";
@@ -42,10 +45,12 @@ pub fn fold_all<const N: usize>(texts: [&str; N]) -> [Folded; N] {
     if quick.iter().all(Option::is_some) {
         return quick.map(|points| Folded { points: points.unwrap_or_default(), exact: None });
     }
-    let is_less = texts.iter().any(|text| text.chars().any(says_less));
+    let apart = texts.each_ref().map(|text| with_numbers_apart(text));
+    let is_less = texts.iter().zip(&apart).any(|(text, apart)| text != apart || text.chars().any(says_less));
+    let mut apart = apart.into_iter();
     texts.map(|text| Folded {
         points: fold_slowly(&text, false),
-        exact: is_less.then(|| fold_slowly(&with_numbers_apart(&text), true)),
+        exact: apart.next().filter(|_| is_less).map(|text| fold_slowly(&text, true)),
     })
 }
 
@@ -59,10 +64,21 @@ pub fn fold(text: &str) -> Vec<u32> {
 fn fold_by_table(text: &str) -> Option<Vec<u32>> {
     let characters = characters();
     let mut written = Written::with_capacity(text.len() / 2);
-    for code in text.chars().map(u32::from) {
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        let code = u32::from(character);
         match characters.folded(code) {
+            FoldedForm::One(digit, _) if is_digit(digit) && digit != code => {
+                if is_numeral_beside_digits(character, &written, &rest) {
+                    return None;
+                }
+                written.push(digit, characters.marks(digit));
+            }
             FoldedForm::One(code, marks) => written.push(code, marks),
             FoldedForm::Several(codes) => {
+                if is_numeral_beside_digits(character, &written, &rest) {
+                    return None;
+                }
                 for (code, marks) in codes.iter().map(|&code| with_marks(code)) {
                     written.push(code, marks);
                 }
@@ -90,6 +106,51 @@ fn fold_slowly(text: &str, keeps_vowels: bool) -> Vec<u32> {
         written.push(code, characters.marks(code));
     }
     written.finish()
+}
+
+fn is_digit(code: u32) -> bool {
+    (0x30..0x3A).contains(&code)
+}
+
+/// Return whether a character stands for a number of its own that folding would join to the digits beside it.
+fn is_numeral_beside_digits(character: char, before: &Written, behind: &Chars<'_>) -> bool {
+    let Some([begins, ends]) = numeral_edges(character) else { return false };
+    let is_behind = before.pending.is_none() && before.points.last().is_some_and(|&code| is_digit(code));
+    begins && is_behind || ends && behind.clone().find(|&next| !is_removed(next)).is_some_and(begins_with_digit)
+}
+
+/// Return whether folding removes a character, also from a text without loss.
+fn is_removed(character: char) -> bool {
+    let is_common = character.is_ascii() || HAN.contains(&character);
+    !is_common
+        && !ARABIC_VOWELS.contains(&character)
+        && characters().variant(character).is_some_and(|mut plain| plain.next().is_none())
+}
+
+fn begins_with_digit(character: char) -> bool {
+    match characters().folded(character.into()) {
+        FoldedForm::One(code, _) => is_digit(code),
+        FoldedForm::Several(codes) => codes.first().is_some_and(|&code| is_digit(with_marks(code).0)),
+        FoldedForm::Unknown => false,
+    }
+}
+
+/// Return whether folding writes a digit at the beginning, and one or a point at the end, of a character that stands for a
+/// number of its own, as ①, ⑴, ⒈, ㋀ or ㍘ do; None for any other.
+fn numeral_edges(character: char) -> Option<[bool; 2]> {
+    match characters().folded(character.into()) {
+        FoldedForm::One(code, _) => (is_digit(code) && !is_decimal(character)).then_some([true, true]),
+        FoldedForm::Several(codes) => {
+            let is_edge = |code: Option<&u32>, ends: &[char]| {
+                let code = code.map(|&code| with_marks(code).0);
+                code.is_some_and(|code| is_digit(code) || ends.iter().any(|&end| u32::from(end) == code))
+            };
+            let edges = [is_edge(codes.first(), &[]), is_edge(codes.last(), &['.', ','])];
+            let is_number = edges[0] || is_edge(codes.last(), &[]);
+            is_number.then_some(edges)
+        }
+        FoldedForm::Unknown => None,
+    }
 }
 
 fn push_case_folded(characters: &Characters, character: char, folded: &mut String) {
@@ -157,44 +218,64 @@ fn says_less(character: char) -> bool {
             || INDICES_AND_FRACTIONS.contains(character))
 }
 
-/// Characters of a number that folding writes as digits, in runs.
+/// How folding writes a character as digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Raised {
+enum Numeric {
+    /// It does not.
     No,
+    /// As the same digit.
+    Decimal,
+    /// Raised: digits of an exponent, and its sign.
     Exponent,
+    /// Lowered, or parts of a fraction.
     Part,
+    /// A number of its own, with or without a digit at the beginning and at the end.
+    Whole([bool; 2]),
 }
 
-impl Raised {
+impl Numeric {
     fn of(character: char) -> Self {
         match character {
-            _ if character.is_ascii() => Self::No,
+            '0'..='9' => Self::Decimal,
+            _ if character.is_ascii() || HAN.contains(&character) => Self::No,
             _ if EXPONENTS.contains(character) || SIGNS_OF_EXPONENTS.contains(character) => Self::Exponent,
             _ if INDICES_AND_FRACTIONS.contains(character) => Self::Part,
-            _ => Self::No,
+            _ if is_decimal(character) => Self::Decimal,
+            _ => numeral_edges(character).map_or(Self::No, Self::Whole),
         }
+    }
+
+    /// Return whether folding would join two neighbours that are two numbers.
+    fn joins(self, next: Self) -> bool {
+        let edges = |numeric| match numeric {
+            Self::Decimal | Self::Part => [true, true],
+            Self::Whole(edges) => edges,
+            Self::No | Self::Exponent => [false, false],
+        };
+        let is_one = matches!((self, next), (Self::Decimal, Self::Decimal) | (Self::Part, Self::Part));
+        edges(self)[1] && edges(next)[0] && !is_one
     }
 }
 
-/// Return a text with `^` before exponents, and with a space between indices or fractions and the digits beside them.
+/// Return a text with `^` before exponents, and with a space between two numbers that folding would join.
 fn with_numbers_apart(text: &str) -> String {
-    let all: Vec<char> = text.chars().collect();
     let mut apart = String::with_capacity(text.len() + 8);
-    let mut start = 0;
-    for run in all.chunk_by(|&one, &other| Raised::of(one) == Raised::of(other)) {
-        let end = start + run.len();
-        let kind = Raised::of(run[0]);
-        let is_decimal_at = |at: Option<usize>| at.and_then(|at| all.get(at)).is_some_and(|&digit| is_decimal(digit));
-        match kind {
-            Raised::Exponent if run.iter().any(|&sign| !SIGNS_OF_EXPONENTS.contains(sign)) => apart.push('^'),
-            Raised::Part if is_decimal_at(start.checked_sub(1)) => apart.push(' '),
-            _ => {}
+    let mut before = Numeric::No;
+    for (at, character) in text.char_indices() {
+        if !is_removed(character) {
+            let numeric = Numeric::of(character);
+            if numeric == Numeric::Exponent && before != Numeric::Exponent {
+                let run = text[at..].chars().filter(|&next| !is_removed(next));
+                let mut run = run.take_while(|&next| Numeric::of(next) == Numeric::Exponent);
+                if run.any(|next| !SIGNS_OF_EXPONENTS.contains(next)) {
+                    apart.push('^');
+                }
+            } else if before.joins(numeric) {
+                apart.push(' ');
+            }
+            before = numeric;
         }
-        apart.extend(run);
-        if kind == Raised::Part && is_decimal_at(Some(end)) {
-            apart.push(' ');
-        }
-        start = end;
+        apart.push(character);
     }
     apart
 }
@@ -239,6 +320,8 @@ mod tests {
         assert_eq!(text(&fold("10² 3½")), "102 31⁄2");
         assert_eq!(exact("10² 3½ x⁺ x⁻¹ ½٣"), "10^2 3 1⁄2 x+ x^−1 1⁄2 3");
         assert_eq!(exact("أَحْمَد"), "اَحْمَد");
+        assert_eq!(exact("5① ⑩⑪ ①x 3\u{200B}½ ㏠㋀ ⒈5 7㍘ 5\u{AD}² ⅻ"), "5 1 10 11 1x 3 1⁄2 1日1月 1. 5 7 0点 5^2 xii");
+        assert_eq!(fold_all(["①、②", "5 ① ⑴ 5⑵ ５5٣"]).map(|folded| folded.exact), [None, None]);
         assert_eq!(fold_all(["é", "ê"]).map(|folded| folded.exact), [None, None]);
     }
 

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
+use crate::characters::{Script, characters};
+
 /// With what a marker at the beginning begins, but for white space, and with what emoticons at the end end.
 const STARTS: [char; 9] = ['(', '[', '【', '/', '回', 'v', '转', 'r', '@'];
 const LAST: char = ']';
@@ -45,7 +47,8 @@ pub fn between_repost_marks(points: &[u32]) -> Range<usize> {
         start += mark.end();
     }
     let mut end = text.len();
-    if text.ends_with(LAST) {
+    // Emoticons are Chinese; in other texts the last word may be in brackets.
+    if text.ends_with(LAST) && points.iter().any(|&code| characters().script(code) == Script::Han) {
         let tail = text.char_indices().rev().nth(EMOTICON_CHARS - 1).map_or(0, |(at, _)| at);
         let from = start.max(tail);
         end = EMOTICONS.find(&text[from..]).map_or(end, |emoticons| from + emoticons.start());
@@ -71,6 +74,7 @@ mod tests {
             ("(转)[赞]", "(转)[赞]"),
             ("[广州]大桥", "[广州]大桥"),
             ("好]", "好]"),
+            ("the river [rises]", "the river [rises]"),
             ("", ""),
         ] {
             let points: Vec<u32> = text.chars().map(u32::from).collect();
