@@ -39,9 +39,10 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |error| {
         let text = format!("{} cannot be read: {error}", path.display());
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-                StoreError::Damaged(text)
-            }
+            io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::InvalidData => StoreError::Damaged(text),
             _ => StoreError::Unreadable(text),
         }
     }
