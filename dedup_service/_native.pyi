@@ -252,7 +252,7 @@ CHARACTER_TABLES: str
 """Releases of Unicode and of OpenCC that folding and words are of, in every build alike."""
 
 def crowding_attributes(page: bytes, limit: int) -> list[tuple[int, int]]:
-    """Return where the attributes of each tag of HTML after its first `limit` begin and end."""
+    """Return where the attributes of each tag of HTML after its first `limit` begin and end, in bytes, ascending."""
 
 def fold(text: str) -> str:
     """Return a text folded: without differences of width, case, Chinese script and white space (`native/src/text`).

@@ -44,7 +44,8 @@ _DIGEST_BYTES = 16  # blake2b: pages have untrusted authors, who must not be abl
 class NearDuplicateFilter:
     """A streaming near-duplicate filter with its state in a folder.
 
-    Open it with `open`. A filter can be used from several threads; calls take turns.
+    Open it with `open`. A filter can be used from several threads; calls take turns. One with a folder belongs to its
+    process: in a fork it raises StateClosedError.
 
     Example:
         ```python

@@ -34,7 +34,7 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.base_set import BaseSet
 from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
-from dedup_service.runtime.embedded.database import StateClosedError, StateInUseError
+from dedup_service.runtime.embedded.database import StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, STEP_RECORDS, Deletion
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
@@ -351,8 +351,9 @@ class State:
         return self._decider.sizes().memory
 
     def close(self) -> None:
-        """Commit the kept pages, unless stopped at an error, and close all files. A second call does nothing.
+        """Commit the kept pages, unless stopped at an error, and close all files.
 
+        A second call does nothing, and neither does one in a fork of the process that opened the state.
         A full disk is logged as a warning: the next opening applies more of the journal.
         """
         if self._stopped == "closed" or self._is_forked():
@@ -570,7 +571,7 @@ class State:
 
     def _check_usable(self) -> None:
         if self._is_forked():
-            raise StateInUseError(
+            raise StateClosedError(
                 f"the filter on {self.journal.database.path} belongs to process {self._process}, of which this one is "
                 "a fork: open a filter in each process, each with a folder of its own"
             )

@@ -21,7 +21,6 @@ from dedup_service.runtime.embedded.database import (
     StateClosedError,
     StateDamagedError,
     StateFullError,
-    StateInUseError,
 )
 from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
@@ -157,7 +156,7 @@ def test_a_fork_does_not_write_where_its_parent_does(tmp_path: Path) -> None:
     if child == 0:
         try:
             decide(state, range(5, 10))
-        except StateInUseError as error:
+        except StateClosedError as error:
             os._exit(7 if f"belongs to process {os.getppid()}" in str(error) else 1)
         finally:
             state.close()

@@ -69,8 +69,11 @@ fn unlocked<T: Send>(py: Python<'_>, task: impl FnOnce() -> T + Send) -> PyResul
 }
 
 #[pyfunction]
-pub(super) fn crowding_attributes(page: &[u8], limit: usize) -> Vec<(usize, usize)> {
-    crowded_tags::crowding_attributes(page, limit).into_iter().map(|found| (found.start, found.end)).collect()
+pub(super) fn crowding_attributes(py: Python<'_>, page: &[u8], limit: usize) -> PyResult<Vec<(usize, usize)>> {
+    unlocked(py, || {
+        let found = crowded_tags::crowding_attributes(page, limit).into_iter();
+        found.map(|attributes| (attributes.start, attributes.end)).collect()
+    })
 }
 
 #[pyfunction]

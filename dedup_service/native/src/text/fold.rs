@@ -334,7 +334,9 @@ mod tests {
 
     fn texts() -> impl Strategy<Value = String> {
         let common = prop::sample::select(
-            "aZ 9&;#\n\u{301}\u{5B0}ʼ½²₂臺漢⿰\u{200D}ﬁ한ᄒ\u{1161}أ\u{64E}०".chars().collect::<Vec<_>>(),
+            "aZ 9.&;#\n\u{301}\u{5B0}\u{200B}ʼ½²₂①⒈㋀㍘３臺漢⿰\u{200D}ﬁ한ᄒ\u{1161}أ\u{64E}०"
+                .chars()
+                .collect::<Vec<_>>(),
         );
         prop::collection::vec(prop_oneof![4 => common, 1 => any::<char>()], 0..40).prop_map(String::from_iter)
     }
@@ -345,6 +347,7 @@ mod tests {
             let plain = without_references(&sample);
             if let Some(quick) = fold_by_table(&plain) {
                 prop_assert_eq!(quick, fold_slowly(&plain, false));
+                prop_assert_eq!(with_numbers_apart(&plain), plain);
             }
         }
 

@@ -41,6 +41,16 @@ def test_a_retracted_page_is_read_nowhere(cli: Cli, state: Path) -> None:
     assert b"https://news.example/0" not in b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
 
 
+def test_an_address_cannot_steer_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    """Control characters of a page's address are shown as pictures."""
+    pages = write_lines(tmp_path / "pages.jsonl", [page(1) | {"url": "https://news.example/\x1b[2J", "id": "p1"}])
+    assert cli("filter", pages, "--state", tmp_path / "state", "--quiet").code == 0
+    ran = cli("retract", "p1", "--state", tmp_path / "state")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert "retraction of https://news.example/␛[2J" in ran.out
+
+
 @pytest.mark.parametrize("option", ["--export", "--pages"])
 def test_an_export_over_a_file_of_the_state_is_refused(cli: Cli, state: Path, option: str) -> None:
     """It would empty the journal."""
