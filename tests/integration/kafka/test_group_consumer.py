@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from kafka import KafkaAdminClient
@@ -14,6 +15,8 @@ from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.topics import Topics
+from deploy.kafka import Cluster
+from tests.integration.kafka.conftest import QUICK
 from tests.integration.kafka.reading import take, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker]
@@ -92,6 +95,27 @@ def test_a_member_alone_joins_once(connection: Connection, own_topics: Topics) -
         assert (joined, member.reader.group_metadata().generation_id) == (1, 1)
     finally:
         member.reader.close(leave=True)
+
+
+@pytest.mark.parametrize("added", ["away", "back"])
+def test_a_leader_that_comes_back_gets_partitions_that_are_added(
+    wounded: Cluster, connection: Connection, own_topics: Topics, added: str
+) -> None:
+    """Whether they came while it was away or afterwards; as a follower it would leave them to nobody."""
+    quick = Connection(wounded.bootstrap, QUICK | {"metadata_max_age_ms": "500"})
+    before = Member(connection, own_topics, "one")
+    until(lambda: len(before.reader.assigned) == 2, "both partitions", before.turn)
+    before.reader.close()
+    again = Member(quick, own_topics, "one")
+    try:
+        if added == "back":
+            until(lambda: len(again.reader.assigned) == 2, "both partitions again", again.turn)
+        with closing(KafkaAdminClient(bootstrap_servers=connection.servers)) as admin:
+            admin.create_partitions({own_topics.pages: 3})
+        append(connection, own_topics.pages, [Message(own_topics.pages, b"new", partition=2)])
+        until(lambda: [record.partition for record in again.found] == [2], "the record of the third", again.turn)
+    finally:
+        again.reader.close(leave=True)
 
 
 def test_two_members_share_and_the_second_hands_over(connection: Connection, own_topics: Topics) -> None:

@@ -16,6 +16,8 @@ How: the library's consumer, with its gaps closed.
   for it for up to a second, whatever timeout it was given, and a missed one is repeated
   (`internals.is_joining`). After 20 s outside the group, with its coordinator reachable, the consumer is
   replaced. The topic's partitions are requested before the first join.
+- A leader that comes back under its name would not know that it is the leader, and partitions that are added would
+  belong to nobody: it joins twice (`internals.join_again_as_leader`).
 - Positions that the brokers no longer have: reported (`on_expired`) and moved to the beginning if the topic's
   retention deleted records. LogChangedError if the topic is another one under its name, or ends before them
   for half a minute: a broker that comes back may not know the end at once.
@@ -336,6 +338,7 @@ class GroupConsumer:
                 raise found from error
             self._warning.about(error)
             return None
+        internals.join_again_as_leader(fresh)
         if self._on_demand:
             internals.fetch_only_below(fresh, lambda: self._ends)
         self._committed_ends = internals.note_ends(fresh)

@@ -285,6 +285,30 @@ def is_joining(consumer: KafkaConsumer) -> bool:
     return bool(coordinator.state is not MemberState.STABLE or coordinator.need_rejoin())
 
 
+def join_again_as_leader(consumer: KafkaConsumer) -> None:
+    """Let a member join once more where the leader that the brokers name is who it was before.
+
+    Touches `_coordinator`, its `_generation` and `_process_join_group_response`. A leader that comes back under its
+    name gets its partitions without a rebalance, and its former id as that of the leader: it takes itself for a
+    follower, so nobody assigns partitions that were added since the last rebalance, or will be (KIP-814; the library
+    speaks version 7 of the request, which cannot say it). The second join of a leader makes a rebalance. Brokers make
+    a member's id of its name, a hyphen, and 36 characters.
+    """
+    coordinator = consumer._coordinator
+    process = coordinator._process_join_group_response
+
+    def processed(response: Any, send_time: float) -> Any:
+        known = coordinator._generation.member_id
+        answer = process(response, send_time)
+        leader, member = response.leader, response.member_id
+        former = leader.startswith(f"{coordinator.group_instance_id}-") and len(leader) == len(member)
+        if former and member not in (leader, known):
+            raise errors.RebalanceInProgressError  # the library joins again at once, with its new id
+        return answer
+
+    coordinator._process_join_group_response = processed
+
+
 def is_fenced_member(consumer: KafkaConsumer) -> bool:
     """Whether another process is in the group under our instance name.
 

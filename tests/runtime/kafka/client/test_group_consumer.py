@@ -1,10 +1,12 @@
 """What a member reports about its partitions, with the library's consumer replaced."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.errors import RebalanceInProgressError
 from kafka.structs import MemberState
 
 from dedup_service.runtime.kafka.client import group_consumer, internals
@@ -78,6 +80,20 @@ def test_a_partition_that_comes_back_is_behind_until_its_end_is_known_again() ->
         member._changes._changes.append(_Change(gained=gained, partitions=frozenset({MINE})))
         member.poll(0.0, 1)
     assert member.behind == {MINE}
+
+
+@pytest.mark.parametrize(
+    ("leader", "known", "repeated"),
+    [("i", "", True), ("i", "i-new", False), ("i-2", "", False), ("other", "", False)],
+)
+def test_a_leader_that_comes_back_joins_once_more(leader: str, known: str, repeated: bool) -> None:
+    """Told that its former id leads, it would leave partitions that are added to nobody; others need no second join."""
+    coordinator = SimpleNamespace(group_instance_id="i", _generation=SimpleNamespace(member_id=known))
+    coordinator._process_join_group_response = lambda response, _: response
+    internals.join_again_as_leader(SimpleNamespace(_coordinator=coordinator))
+    answer = SimpleNamespace(leader=f"{leader}-old", member_id="i-new")
+    with pytest.raises(RebalanceInProgressError) if repeated else nullcontext():
+        assert coordinator._process_join_group_response(answer, 0.0) is answer
 
 
 class _Nothing:
