@@ -9,7 +9,8 @@ Pruning: "related articles", rankings and menus, which trafilatura's fast mode l
 news pages, make two different articles of one site alike, and two copies of one article on different sites
 unlike. A block is removed if it has at least two links and either nearly all of its text is link text, or half of it
 is and no run of text outside links is as long as a sentence. A block with the article has long runs of text, so it
-stays. Elements without text, scripts and form controls are removed too, and inline markup is unwrapped: each element
+stays. Excerpts of other articles and comments, which are not links, are found by their label (`labelled_cards`).
+Elements without text, scripts and form controls are removed too, and inline markup is unwrapped: each element
 is looked at some 20 times later. Elements nested deeper than MAX_DEPTH count as text of the one above them. Measured:
 docs/adr/0006-extraction.md.
 """
@@ -23,6 +24,7 @@ from lxml import etree
 from lxml.html import HtmlElement
 
 from dedup_service.core.extraction.crowded_tags import without_crowded_tags
+from dedup_service.core.extraction.labelled_cards import labelled_cards
 
 LINK_SHARE = 0.5
 FARM_SHARE = 0.75
@@ -148,6 +150,7 @@ def prune(root: HtmlElement) -> int:
         return 0
     useless, characters = _link_lists_and_empty(body)
     remove(useless)
+    remove(labelled_cards(body))
     return characters
 
 

@@ -129,8 +129,12 @@ def _extract_page(page: bytes) -> Extraction:
 
 
 def _unpruned_text(page: bytes) -> str:
+    """Return the main text of a page with its links as text, which trafilatura would leave out of a list of them."""
     root = parse(page)
-    return "" if root is None else main_text(root, len(page))
+    if root is None:
+        return ""
+    etree.strip_tags(root, "a")
+    return main_text(root, len(page))
 
 
 def _metadata(root: HtmlElement) -> Extraction:

@@ -99,6 +99,14 @@ def test_page_of_links_alone() -> None:
     assert RELATED_ZH[2] in extract(page).text
 
 
+def test_topics_of_a_forum() -> None:
+    """The text of a page of linked titles is the titles, not what stands between them."""
+    titles = [f"{title}，第{n}次讨论" for n in range(8) for title in RELATED_ZH]
+    rows = "".join(f'<div><p><a href="/{title}">{title}</a></p><p>7 回复 06-18</p></div>' for title in titles)
+    text = extract(f'<html><head><title>本地</title></head><body><div id="content">{rows}</div></body></html>').text
+    assert all(title in text for title in titles)
+
+
 @pytest.mark.parametrize(
     ("html", "problem"),
     [
