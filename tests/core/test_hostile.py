@@ -86,6 +86,12 @@ def test_inline_markup_between_words_takes_linear_time() -> None:
     assert extraction.text == "word" * 200_000
 
 
+def test_page_of_many_links_takes_linear_time() -> None:
+    """Unwrapping 200,000 links of a page of links joins the words around them once."""
+    page = f"<html><body><div>{'<a href=/x>one of its pages</a> new ' * 200_000}"
+    assert extraction_of(page, 15).text.startswith("one of its pages new one")
+
+
 def test_menus_with_pictures_take_linear_time() -> None:
     """Elements to remove inside others to remove are collected in one pass: 2 MB took a minute and more."""
     extraction = extraction_of(f"<html><body>{'<nav><svg></svg></nav>word' * 100_000}", 15)

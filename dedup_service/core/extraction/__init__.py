@@ -1,8 +1,8 @@
 """Extraction: from HTML to a `Page` with the article and what the page states about itself.
 
 The steps: decode the bytes (`core.text.encoding`), parse them to one lxml tree (`boilerplate`), read what
-the page states (`statements`, `language`), remove lists of links (`boilerplate`), find the main text
-(`main_text`, by trafilatura), and give the `Extraction` its address (`extracted`).
+the page states (`statements`, `language`), remove lists of links (`boilerplate`) and cards (`labelled_cards`),
+find the main text (`main_text`, by trafilatura), and give the `Extraction` its address (`extracted`).
 Invariant: no page raises; a page without text gives the reason in `problem`.
 """
 

@@ -119,7 +119,7 @@ BLOCKS = frozenset(
 )
 INLINE = ("span", "font", "b", "strong", "em", "i", "u")
 MAX_STRIPPED = 2_000
-"""Elements that are removed or unwrapped by lxml alone, in a fraction of the time of `remove` and `_unwrap`."""
+"""Elements that are removed or unwrapped by lxml alone, in a fraction of the time of joining the texts around them."""
 _SCRIPT = 8
 """Kind of an element whose text nobody sees: JSON-LD, as other scripts are gone."""
 # Elements that separate text, or keep a column, even if they are empty.
@@ -139,12 +139,11 @@ def prune(root: HtmlElement) -> int:
 
     Return how many characters of text its body had, lists of links included, but no scripts, menus or forms.
     """
-    if next(islice(root.iter(*USELESS, *INLINE), MAX_STRIPPED, None), None) is None:
+    if _has_few(root, USELESS):
         _strip_useless(root)
-        etree.strip_tags(root, *INLINE)
     else:
         remove([element for element in root.iter(*USELESS) if not _is_json_ld(element)])
-        _unwrap(root)
+    unwrap(root, *INLINE)
     body = root.find("body")
     if body is None:
         return 0
@@ -152,6 +151,10 @@ def prune(root: HtmlElement) -> int:
     remove(useless)
     remove(labelled_cards(body))
     return characters
+
+
+def _has_few(root: HtmlElement, tags: tuple[str, ...]) -> bool:
+    return next(islice(root.iter(*tags), MAX_STRIPPED, None), None) is None
 
 
 def _strip_useless(root: HtmlElement) -> None:
@@ -225,22 +228,25 @@ def _is_removable(one: _Sums) -> bool:
     return one.linked > (LINK_SHARE if one.run < SENTENCE_LENGTH else FARM_SHARE) * one.text
 
 
-def _unwrap(root: HtmlElement) -> None:
-    """Unwrap inline markup as `strip_tags` does, and join the texts that come together.
+def unwrap(root: HtmlElement, *tags: str) -> None:
+    """Unwrap elements as `strip_tags` does; if they are many, join the texts that come together.
 
     `strip_tags` leaves them as separate nodes; whenever such a text is read, lxml copies all before a node to add it.
     """
+    if _has_few(root, tags):
+        etree.strip_tags(root, *tags)
+        return
     texts: dict[HtmlElement, list[str]] = {}
     tails: dict[HtmlElement, list[str]] = {}
     here = texts.setdefault(root, [])
     for event, element in etree.iterwalk(root, events=("start", "end")):
         is_start = event == "start"
-        if element.tag not in INLINE:
+        if element.tag not in tags:
             here = (texts if is_start else tails).setdefault(element, [])
         text = element.text if is_start else element.tail
         if text:
             here.append(text)
-    etree.strip_tags(root, *INLINE)
+    etree.strip_tags(root, *tags)
     for element, pieces in texts.items():
         if len(pieces) > 1:
             element.text = "".join(pieces)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from lxml import etree
 from lxml.html import HtmlElement
 
-from dedup_service.core.extraction.boilerplate import BINARY, parse, prune
+from dedup_service.core.extraction.boilerplate import BINARY, parse, prune, unwrap
 from dedup_service.core.extraction.extracted import Extraction
 from dedup_service.core.extraction.main_text import main_text, warm_up
 from dedup_service.core.extraction.statements import headline, read_statements
@@ -133,7 +133,7 @@ def _unpruned_text(page: bytes) -> str:
     root = parse(page)
     if root is None:
         return ""
-    etree.strip_tags(root, "a")
+    unwrap(root, "a")
     return main_text(root, len(page))
 
 

@@ -28,15 +28,19 @@ MAX_STEPS = 4
 
 
 def labelled_cards(body: HtmlElement) -> list[HtmlElement]:
-    """Return the cards under labels. In a pruned tree: the picture of a card, or a list of its links, is in the way."""
-    found: dict[HtmlElement, None] = {}
+    """Return the cards under labels, in document order.
+
+    In a pruned tree: the picture of a card, or a list of its links, is in the way.
+    """
+    found: set[HtmlElement] = set()
     for label in islice(filter(_is_label, body.iter("*")), MAX_LABELS):
-        inside, after = next(iter(label), None), _next_outside(label)
-        block = inside if inside is not None and _row(inside) else after
+        block = next(iter(label), None)
+        if block is None or not _row(block):
+            block = _next_outside(label)
         while block is not None and block not in found and (cards := _row(block)):  # hot comments, then new ones
-            found.update(dict.fromkeys(cards))
+            found.update(cards)
             block = (cards[-1] if block in found else block).getnext()
-    return list(found)
+    return [element for element in body.iter() if element in found]
 
 
 def _is_label(element: HtmlElement) -> bool:
@@ -45,7 +49,7 @@ def _is_label(element: HtmlElement) -> bool:
 
 
 def _next_outside(label: HtmlElement) -> HtmlElement | None:
-    """Return the element that follows a label, or the element in which it is alone."""
+    """Return the element after a label, or after the parent in which it is alone; None if text stands between."""
     parent = label.getparent()
     beside = label.getprevious() is not None or label.getnext() is not None
     if parent is not None and not beside and not _has_text(parent.text) and not _has_text(label.tail):
@@ -60,22 +64,18 @@ def _has_text(text: str | None) -> bool:
 def _row(first: HtmlElement) -> list[HtmlElement]:
     """Return the row that begins with an element or with the first one inside it; one card in two may have no link."""
     for _ in range(MAX_STEPS):
-        cards: list[HtmlElement] = []
-        without_link: list[HtmlElement] = []
-        linked = 0
-        for card in chain((first,), first.itersiblings()):
-            if card.tag != first.tag:
+        row: list[HtmlElement] = []
+        linked = end = 0
+        for element in chain((first,), first.itersiblings()):
+            if element.tag != first.tag:
                 break
-            if _is_card(card):
-                cards += [*without_link, card]
-                without_link = []
-                linked += 1
-            elif without_link or not cards:
+            row.append(element)
+            if _is_card(element):
+                linked, end = linked + 1, len(row)
+            elif not linked or len(row) - end > 1:
                 break
-            else:
-                without_link.append(card)
         if linked >= MIN_CARDS:
-            return cards
+            return row[:end]
         if not len(first):
             return []
         first = first[0]
