@@ -1,10 +1,11 @@
-"""The evidence of a page as bytes, some 470 a page, to verify candidates with; `_native.Preparer` writes it.
+"""The evidence of a page as bytes, some 900 a page, to verify candidates with; `_native.Preparer` writes it.
 
 Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each) and the
 digest of the figures (uint64), then how many numbers, sentences and title terms follow (uint8 each), and how
 many bytes of metadata (uint16). After it the sketch (256 bytes), sentences (uint32 each), title terms (uint16
-each), values of numbers (uint16 each), their units (uint8 each), and the metadata. Sentences and terms are
-ascending and distinct, numbers ascending by value and unit.
+each), values of numbers (uint16 each), their units (uint8 each), the metadata, and to the end the stream of the
+page's tokens (`native/src/stream/packed.rs`). Sentences and terms are ascending and distinct, numbers ascending by
+value and unit.
 
 Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part
 of what they have in common.
@@ -44,7 +45,7 @@ class Evidence:
             header = _HEADER.unpack_from(packed)
             numbers, sentences, terms, metadata = header[_NUMBERS:]
             values = _BYTES_A_NUMBER * numbers + _BYTES_A_SENTENCE * sentences + _BYTES_A_TERM * terms
-            if len(packed) == _REST_AT + values + metadata:
+            if len(packed) >= _REST_AT + values + metadata:
                 self._header = header
 
     @property
@@ -95,10 +96,13 @@ class Evidence:
     @property
     def numbers(self) -> tuple[tuple[int, int], ...]:
         """The sample of the numbers, as hashes of value (16 bits) and unit (8 bits), ascending."""
-        count = self._header[_NUMBERS]
-        start = len(self.packed) - self._header[_METADATA] - _BYTES_A_NUMBER * count
+        count, start = self._header[_NUMBERS], self._numbers_at
         values = struct.unpack_from(f"<{count}H", self.packed, start) if count else ()
         return tuple(zip(values, self.packed[start + 2 * count :], strict=False))
+
+    @property
+    def _numbers_at(self) -> int:
+        return _REST_AT + _BYTES_A_SENTENCE * self._header[_SENTENCES] + _BYTES_A_TERM * self._header[_TERMS]
 
     @property
     def sentence_values(self) -> tuple[int, ...]:
@@ -120,5 +124,5 @@ class Evidence:
     @property
     def metadata(self) -> bytes:
         """The packed metadata."""
-        size = self._header[_METADATA]
-        return self.packed[len(self.packed) - size :] if size else b""
+        start = self._numbers_at + _BYTES_A_NUMBER * self._header[_NUMBERS]
+        return self.packed[start : start + self._header[_METADATA]]

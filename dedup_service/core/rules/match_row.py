@@ -30,7 +30,7 @@ _SHARES = (
     "metadata",
     "combined",
 )
-UPPER_BOUNDS = ("missing_numbers", "swapped_numbers", "length_ratio", "words_distance", "body_distance")
+UPPER_BOUNDS = ("series", "missing_numbers", "swapped_numbers", "length_ratio", "words_distance", "body_distance")
 """Bounds that hold if the quantity is at most the bound; all others hold if it is at least the bound."""
 
 
@@ -57,6 +57,9 @@ class MatchRow:
         unspaced: Share of letters of scripts without spaces in the page that has fewer of them, at least; 0 to 1.
         length_ratio: Letters of the longer page for one of the shorter, at most.
         metadata: Jaccard similarity of keywords, tags and references, at least; 0 to 1.
+        score: Sum of the points of the scorecard, at least; any number. Docs: profiles.md.
+        series: 0 if the pages may not look like two items of a series: of one host, under one title, with other numbers
+            first; 1 leaves it open.
         combined: Wang & Wang's μ/(H + 1) + (1 − μ)·J of word distance and metadata, μ = .9, at least.
         words_distance: Differing bits of the `words` channel, at most.
         body_distance: Differing bits of the `body` channel, at most.
@@ -85,6 +88,8 @@ class MatchRow:
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None
+    score: float | None = None
+    series: int | None = None
     words_distance: int | None = None
     body_distance: int | None = None
 

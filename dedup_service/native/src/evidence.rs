@@ -1,10 +1,10 @@
-//! The evidence of a page as bytes, some 470 a page, to verify candidates with.
+//! The evidence of a page as bytes, some 900 a page, to verify candidates with.
 //!
 //! Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (32 bits each) and the digest
 //! of the figures (64 bits), then how many numbers, sentences and title terms follow (8 bits each), and how many bytes
 //! of metadata (16 bits). After it the sketch (256 bytes), sentences (32 bits each), title terms (16 bits each), values
-//! of numbers (16 bits each), their units (8 bits each), and the metadata. Sentences and terms are ascending and
-//! distinct, numbers ascending by value and unit.
+//! of numbers (16 bits each), their units (8 bits each), the metadata, and the stream of the page's tokens
+//! (`stream::packed`) to the end. Sentences and terms are ascending and distinct, numbers ascending by value and unit.
 //!
 //! Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part of what
 //! they have in common.
@@ -19,6 +19,10 @@ use crate::characters::characters;
 use crate::memory::{GAMMA, mix64};
 use numbers::{NumberFinder, Sampled};
 use sketch::{Sketch, Sketcher};
+
+use crate::stream::packed::{Stream, pack};
+use crate::stream::tokens::{Token, find_tokens};
+use crate::text::page_text::BodyAndTitle;
 
 /// Letters of a shingle. Measured: docs/quality.md.
 pub const SHINGLE: usize = 5;
@@ -55,6 +59,8 @@ pub struct Evidence<'a> {
     pub figures: u64,
     /// The packed metadata.
     pub metadata: &'a [u8],
+    /// The tokens of title and body in their order; none of an empty page.
+    pub stream: Option<Stream<'a>>,
     sketch: Option<&'a Sketch>,
     sentences: &'a [u8],
     terms: &'a [u8],
@@ -84,7 +90,8 @@ impl<'a> Evidence<'a> {
         let (sentences, rest) = rest.split_at_checked(4 * sentences)?;
         let (terms, rest) = rest.split_at_checked(2 * terms)?;
         let (values, rest) = rest.split_at_checked(2 * numbers)?;
-        let (units, metadata) = rest.split_at_checked(numbers)?;
+        let (units, rest) = rest.split_at_checked(numbers)?;
+        let (metadata, stream) = rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
         let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let evidence = Self {
             letters: word(0),
@@ -94,14 +101,14 @@ impl<'a> Evidence<'a> {
             sentence_count: word(16),
             figures: u64::from(word(20)) | u64::from(word(24)) << 32,
             metadata,
+            stream: Some(Stream::new(stream)?),
             sketch: Some(sketch),
             sentences,
             terms,
             values,
             units,
         };
-        let is_whole = metadata.len() == usize::from(u16::from_le_bytes([low, high]));
-        (is_whole && evidence.ascends()).then_some(evidence)
+        evidence.ascends().then_some(evidence)
     }
 
     fn ascends(&self) -> bool {
@@ -158,6 +165,8 @@ pub struct Content<'a> {
     pub numbers: &'a [Sampled],
     /// Packed metadata, below 64 KiB.
     pub metadata: &'a [u8],
+    /// Tokens of title and body.
+    pub tokens: [&'a [Token]; 2],
 }
 
 impl Content<'_> {
@@ -173,6 +182,8 @@ impl Content<'_> {
         packed.extend(self.numbers.iter().flat_map(|number| number.value.to_le_bytes()));
         packed.extend(self.numbers.iter().map(|number| number.unit));
         packed.extend(self.metadata);
+        let [title, body] = self.tokens;
+        pack(body, title, packed);
     }
 }
 
@@ -183,14 +194,19 @@ pub struct EvidenceMaker {
     sketcher: Sketcher,
     sentences: Vec<u32>,
     terms: Vec<u16>,
+    tokens: [Vec<Token>; 2],
 }
 
 impl EvidenceMaker {
     /// Return the packed evidence of a page.
     ///
-    /// title, body: folded. letters: of the body. shingles: hashes of its distinct n-grams of [`SHINGLE`] letters.
-    /// metadata: packed.
-    pub fn pack(&mut self, title: &[u32], body: &[u32], letters: &[u32], shingles: &[u64], metadata: &[u8]) -> Vec<u8> {
+    /// letters: of the body. shingles: hashes of its distinct n-grams of [`SHINGLE`] letters. metadata: packed.
+    pub fn pack(&mut self, page: &BodyAndTitle, letters: &[u32], shingles: &[u64], metadata: &[u8]) -> Vec<u8> {
+        let (title, body) = (page.title(), page.body());
+        let [of_title, of_body] = &mut self.tokens;
+        of_title.clear();
+        of_body.clear();
+        find_tokens(page, of_body, of_title);
         let numbers = self.numbers.find(body, MAX_NUMBERS);
         sentences::find_sentences(body, &mut self.sentences);
         find_terms(title, &mut self.terms);
@@ -200,7 +216,7 @@ impl EvidenceMaker {
             [letters.len(), size, shingles.len(), numbers.count, self.sentences.len()].map(|count| count as u32);
         self.sentences.truncate(MAX_SENTENCES);
         let sketch = self.sketcher.sketch(shingles);
-        let mut packed = Vec::with_capacity(512);
+        let mut packed = Vec::with_capacity(1024);
         Content {
             counts,
             figures: numbers.digest,
@@ -209,6 +225,7 @@ impl EvidenceMaker {
             terms: &self.terms,
             numbers: numbers.sample,
             metadata,
+            tokens: [of_title, of_body],
         }
         .pack(&mut packed);
         packed
@@ -250,6 +267,8 @@ pub(crate) mod tests {
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
+    use crate::stream::tokens::Class;
+
     /// What packed evidence has, in its order.
     #[derive(Clone, Debug)]
     pub(crate) struct Fields {
@@ -260,6 +279,7 @@ pub(crate) mod tests {
         pub(crate) terms: Vec<u16>,
         pub(crate) numbers: Vec<(u16, u8)>,
         pub(crate) metadata: Vec<u8>,
+        pub(crate) tokens: Vec<Token>,
     }
 
     impl Fields {
@@ -267,8 +287,9 @@ pub(crate) mod tests {
         pub(crate) fn packed(&self) -> Vec<u8> {
             let numbers: Vec<Sampled> = self.numbers.iter().map(|&(value, unit)| Sampled { value, unit }).collect();
             let mut packed = Vec::new();
-            let Self { counts, figures, sketch, sentences, terms, metadata, .. } = self;
-            Content { counts: *counts, figures: *figures, sketch, sentences, terms, numbers: &numbers, metadata }
+            let Self { counts, figures, sketch, sentences, terms, metadata, tokens, .. } = self;
+            let (counts, figures, tokens) = (*counts, *figures, [&tokens[..tokens.len().min(3)], tokens]);
+            Content { counts, figures, sketch, sentences, terms, numbers: &numbers, metadata, tokens }
                 .pack(&mut packed);
             packed
         }
@@ -292,7 +313,10 @@ pub(crate) mod tests {
                 let (sentence_set, term_set, mut numbers) = samples;
                 numbers.sort_unstable();
                 let (sentences, terms) = (sentence_set.into_iter().collect(), term_set.into_iter().collect());
-                Fields { counts, figures, sketch, sentences, terms, numbers, metadata }
+                let classes = [Class::Character, Class::Word, Class::Number, Class::Ordinal, Class::Capital];
+                let token = |at: u32| Token { hash: mix64(u64::from(at % 40)), class: classes[at as usize % 5] };
+                let tokens = (0..letters.min(1500)).map(token).collect();
+                Fields { counts, figures, sketch, sentences, terms, numbers, metadata, tokens }
             },
         )
     }

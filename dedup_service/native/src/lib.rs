@@ -20,6 +20,7 @@ pub mod rule;
 pub mod segmentation;
 pub mod similarity;
 pub mod store;
+pub mod stream;
 pub mod tables;
 pub mod text;
 pub mod window;

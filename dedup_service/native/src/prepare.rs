@@ -170,8 +170,7 @@ impl Preparer {
             ..Prepared::default()
         };
         if !letters.is_empty() || !metadata.is_empty() {
-            let (title, body) = (text.folded.title(), text.folded.body());
-            prepared.evidence = evidence_maker.pack(title, body, letters, ngrams, &metadata);
+            prepared.evidence = evidence_maker.pack(&text.folded, letters, ngrams, &metadata);
         }
         if too_little.is_none() {
             prepared.keys = key_finder.keys(ngrams).as_flattened().iter().flat_map(|key| key.to_le_bytes()).collect();

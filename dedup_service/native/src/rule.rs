@@ -49,7 +49,8 @@ pub const AT_LEAST: [(&str, Quantity); 9] = [
 ];
 
 /// Quantities that a row bounds from above, by name.
-pub const AT_MOST: [(&str, Quantity); 5] = [
+pub const AT_MOST: [(&str, Quantity); 6] = [
+    ("series", |pages| pages.series()),
     ("missing_numbers", |pages| pages.missing_numbers),
     ("swapped_numbers", |pages| pages.swapped_numbers),
     ("length_ratio", |pages| pages.length_ratio),
@@ -72,6 +73,8 @@ pub struct Row {
     pub figures: Option<f64>,
     /// Wang & Wang's combined similarity for μ = .9, at least.
     pub combined: Option<f64>,
+    /// The score, at least.
+    pub score: Option<f64>,
 }
 
 impl Row {
@@ -80,6 +83,7 @@ impl Row {
             && self.at_least.iter().all(|(quantity, bound)| quantity(pages) >= *bound)
             && self.at_most.iter().all(|(quantity, bound)| quantity(pages) <= *bound)
             && self.combined.is_none_or(|bound| pages.combined(Combined::OF_ROWS).at_least(bound))
+            && self.score.is_none_or(|bound| pages.score() >= bound)
     }
 
     fn holds(&self, pages: &Similarity) -> bool {
@@ -388,7 +392,7 @@ mod tests {
 
     fn row(jaccard: f64) -> Row {
         let name = format!("from {jaccard}");
-        Row { name, jaccard, at_least: Vec::new(), at_most: Vec::new(), figures: None, combined: None }
+        Row { name, jaccard, at_least: Vec::new(), at_most: Vec::new(), figures: None, combined: None, score: None }
     }
 
     fn table(rows: Vec<Row>) -> Rule {
@@ -401,7 +405,8 @@ mod tests {
         sketch[..pairs_of_bits].fill(3);
         let counts = [letters, letters, letters, 0, 0];
         let (sentences, terms, numbers, metadata) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Fields { counts, figures, sketch, sentences, terms, numbers, metadata }.packed()
+        let tokens = Vec::new();
+        Fields { counts, figures, sketch, sentences, terms, numbers, metadata, tokens }.packed()
     }
 
     fn side(packed: &[u8]) -> Side<'_> {

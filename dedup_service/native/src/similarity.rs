@@ -14,16 +14,23 @@
 //! Knudsen, Thorup, "Fast similarity sketching", FOCS 2017, and Li and König, "b-bit minwise hashing", WWW 2010
 //! (sketch).
 
+use std::cell::OnceCell;
+
 use crate::error::{Result, TableError};
 use crate::evidence::metadata::{Metadata, PERMUTATIONS};
 use crate::evidence::sentences::{LETTERS_A_QUARTER, LONGEST};
 use crate::evidence::sketch::{self, Sketch};
 use crate::evidence::{Evidence, MAX_NUMBERS, MAX_SENTENCES};
 use crate::memory::vectorised;
+use crate::stream::compare::{Comparer, Quantities};
+use crate::stream::packed::Stream;
+use crate::stream::score::score_of;
 
 /// The largest distance, in bits, at which the block index finds candidates.
 pub const MAX_RADIUS: u32 = 7;
 
+/// Share of title terms in common from which two pages of one host have one title.
+const SERIES_TITLE: f64 = 0.8;
 /// Bits of a sketch.
 const BINS: u32 = sketch::BINS as u32;
 
@@ -118,6 +125,9 @@ pub struct Similarity<'a> {
     pub body_distance: f64,
     words: Option<u32>,
     statements: [&'a [u8]; 2],
+    streams: [Option<Stream<'a>>; 2],
+    same_host: bool,
+    quantities: OnceCell<Quantities>,
 }
 
 impl<'a> Similarity<'a> {
@@ -150,7 +160,28 @@ impl<'a> Similarity<'a> {
             body_distance: distance.body.map_or(f64::INFINITY, f64::from),
             words: distance.words,
             statements: [one.metadata, other.metadata],
+            streams: [one.stream, other.stream],
+            same_host,
+            quantities: OnceCell::new(),
         }
+    }
+
+    /// What the streams of tokens say of the two pages; nothing is held if one has none.
+    pub fn quantities(&self) -> &Quantities {
+        self.quantities.get_or_init(|| match &self.streams {
+            [Some(one), Some(other)] => Comparer::default().compare(one, other),
+            _ => Quantities::default(),
+        })
+    }
+
+    /// The score of the two pages; see `stream::score`.
+    pub fn score(&self) -> f64 {
+        score_of(self.quantities(), self.min_letters)
+    }
+
+    /// 1 if the pages look like two items of a series: of one host, under one title, with other numbers first.
+    pub fn series(&self) -> f64 {
+        f64::from(self.same_host && self.title >= SERIES_TITLE && self.quantities().first_numbers_differ)
     }
 
     /// Jaccard similarity of keywords, tags and references, 0 to 1; none if one page states none.

@@ -13,6 +13,7 @@ use crate::evidence::Evidence;
 use crate::guards::Guards;
 use crate::rule::{self, AT_LEAST, AT_MOST, Compared, Condition, Row};
 use crate::similarity::{Combined, Distance, Similarity};
+use crate::stream::score::CARD;
 
 /// A rule, compiled.
 #[pyclass(frozen, module = "dedup_service._native")]
@@ -84,12 +85,17 @@ pub(super) fn similarity(
     let distance = Distance { words: distance.0, body: distance.1 };
     let found = work(py, || Ok::<_, TableError>(Similarity::of(&one, &other, distance, &common, same_host)))?;
     let quantities = PyDict::new(py);
-    for (name, value) in [("jaccard", found.jaccard), ("figures", found.figures)] {
+    for (name, value) in [("jaccard", found.jaccard), ("figures", found.figures), ("score", found.score())] {
         quantities.set_item(name, value)?;
     }
     for (name, quantity) in AT_LEAST.iter().chain(&AT_MOST) {
         quantities.set_item(name, quantity(&found))?;
     }
+    let lines = CARD.iter().map(|points| {
+        let (value, points_of_value) = points.of(found.quantities(), found.min_letters);
+        (points.name, value, points_of_value)
+    });
+    quantities.set_item("points", lines.collect::<Vec<_>>())?;
     quantities.set_item("common_letters", (found.common_letters[0], found.common_letters[1]))?;
     let combined = found.combined(Combined::new(mu_thousandths)?);
     let fraction = py.import("fractions")?.getattr("Fraction")?;
@@ -106,7 +112,7 @@ fn row_of(row: &Bound<'_, PyAny>) -> PyResult<Row> {
         }
     }
     let (jaccard, figures, combined) = (field(row, "jaccard")?, bound("figures")?, bound("combined")?);
-    Ok(Row { name: field(row, "name")?, jaccard, at_least, at_most, figures, combined })
+    Ok(Row { name: field(row, "name")?, jaccard, at_least, at_most, figures, combined, score: bound("score")? })
 }
 
 /// A bound of a row; of a whole number that is too large, the largest float, which no finite quantity reaches.

@@ -34,6 +34,8 @@ const INDICES_AND_FRACTIONS: &str = "₀₁₂₃₄₅₆₇₈₉¼½¾⅐⅑�
 pub struct Folded {
     /// The folded text.
     pub points: Vec<u32>,
+    /// Where in it a letter was a capital, ascending; nothing if folding changed places after that letter.
+    pub capitals: Vec<u32>,
     /// The text folded without loss; None if it is the same.
     pub exact: Option<Vec<u32>>,
 }
@@ -43,25 +45,33 @@ pub fn fold_all<const N: usize>(texts: [&str; N]) -> [Folded; N] {
     let texts = texts.map(without_references);
     let quick = texts.each_ref().map(|text| fold_by_table(text));
     if quick.iter().all(Option::is_some) {
-        return quick.map(|points| Folded { points: points.unwrap_or_default(), exact: None });
+        return quick.map(|text| {
+            let (points, capitals) = text.map(Written::finish).unwrap_or_default();
+            Folded { points, capitals, exact: None }
+        });
     }
     let apart = texts.each_ref().map(|text| with_numbers_apart(text));
     let is_less = texts.iter().zip(&apart).any(|(text, apart)| text != apart || text.chars().any(says_less));
     let mut apart = apart.into_iter();
-    texts.map(|text| Folded {
-        points: fold_slowly(&text, false),
-        exact: apart.next().filter(|_| is_less).map(|text| fold_slowly(&text, true)),
+    texts.map(|text| {
+        let points = fold_slowly(&text, Slowly::Folding);
+        let cased = fold_slowly(&text, Slowly::KeepingCase);
+        let is_capital = |&code: &u32| char::from_u32(code).is_some_and(char::is_uppercase);
+        let places = (0_u32..).zip(&cased).filter(|(_, code)| is_capital(code)).map(|(at, _)| at);
+        let capitals = if cased.len() == points.len() { places.collect() } else { Vec::new() };
+        let exact = apart.next().filter(|_| is_less).map(|text| fold_slowly(&text, Slowly::KeepingVowels));
+        Folded { points, capitals, exact }
     })
 }
 
 /// Return a text folded.
 pub fn fold(text: &str) -> Vec<u32> {
     let text = without_references(text);
-    fold_by_table(&text).unwrap_or_else(|| fold_slowly(&text, false))
+    fold_by_table(&text).map_or_else(|| fold_slowly(&text, Slowly::Folding), |written| written.finish().0)
 }
 
 /// Return a text without references folded, None if the tables cannot.
-fn fold_by_table(text: &str) -> Option<Vec<u32>> {
+fn fold_by_table(text: &str) -> Option<Written> {
     let characters = characters();
     let mut written = Written::with_capacity(text.len() / 2);
     let mut rest = text.chars();
@@ -85,12 +95,33 @@ fn fold_by_table(text: &str) -> Option<Vec<u32>> {
             }
             FoldedForm::Unknown => return None,
         }
+        if is_capital(character) {
+            written.capitals.extend(written.points.len().checked_sub(1).map(|at| at as u32));
+        }
     }
-    Some(written.finish())
+    Some(written)
 }
 
-/// Return a text without references folded. `keeps_vowels`: Arabic ones, which equality needs.
-fn fold_slowly(text: &str, keeps_vowels: bool) -> Vec<u32> {
+/// Return whether a letter is a capital. Those of scripts with capitals are below the signs of East Asia.
+#[inline]
+fn is_capital(character: char) -> bool {
+    character.is_ascii_uppercase() || (!character.is_ascii() && character < '\u{2C00}' && character.is_uppercase())
+}
+
+/// What a text that the tables cannot fold is to keep.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slowly {
+    /// As folding says.
+    Folding,
+    /// Arabic vowels, too, which equality needs.
+    KeepingVowels,
+    /// Capitals, too.
+    KeepingCase,
+}
+
+/// Return a text without references folded.
+fn fold_slowly(text: &str, keeping: Slowly) -> Vec<u32> {
+    let keeps_vowels = keeping == Slowly::KeepingVowels;
     let characters = characters();
     let mut folded = String::with_capacity(text.len());
     for character in nfkc(characters, text).chars() {
@@ -98,6 +129,7 @@ fn fold_slowly(text: &str, keeps_vowels: bool) -> Vec<u32> {
             Some(plain) if !(keeps_vowels && ARABIC_VOWELS.contains(&character)) => {
                 plain.for_each(|character| push_case_folded(characters, character, &mut folded));
             }
+            _ if keeping == Slowly::KeepingCase => folded.push(character),
             _ => push_case_folded(characters, character, &mut folded),
         }
     }
@@ -105,7 +137,7 @@ fn fold_slowly(text: &str, keeps_vowels: bool) -> Vec<u32> {
     for code in nfkc(characters, &folded).chars().map(u32::from) {
         written.push(code, characters.marks(code));
     }
-    written.finish()
+    written.finish().0
 }
 
 fn is_digit(code: u32) -> bool {
@@ -178,6 +210,7 @@ fn nfkc<'a>(characters: &Characters, text: &'a str) -> Cow<'a, str> {
 /// A text that is being written, with each run of white space as one character and none at the ends.
 struct Written {
     points: Vec<u32>,
+    capitals: Vec<u32>,
     pending: Option<u32>,
     marks: u8,
 }
@@ -187,7 +220,7 @@ impl Written {
     const SPACE: u32 = 32;
 
     fn with_capacity(capacity: usize) -> Self {
-        Self { points: Vec::with_capacity(capacity), pending: None, marks: 0 }
+        Self { points: Vec::with_capacity(capacity), capitals: Vec::new(), pending: None, marks: 0 }
     }
 
     #[inline]
@@ -204,9 +237,14 @@ impl Written {
         self.points.push(code);
     }
 
-    /// Return the text in simplified Chinese.
-    fn finish(self) -> Vec<u32> {
-        if self.marks & MAY_BE_TRADITIONAL == 0 { self.points } else { simplified(&self.points) }
+    /// Return the text in simplified Chinese, and the places of its capitals.
+    fn finish(self) -> (Vec<u32>, Vec<u32>) {
+        if self.marks & MAY_BE_TRADITIONAL == 0 {
+            return (self.points, self.capitals);
+        }
+        let points = simplified(&self.points);
+        let stays = points.len() == self.points.len();
+        (points, if stays { self.capitals } else { Vec::new() })
     }
 }
 
@@ -308,7 +346,7 @@ mod tests {
         for character in ('\0'..=char::MAX).filter(|character| !('\u{E1000}'..'\u{10FFFE}').contains(character)) {
             for sample in [character.to_string(), format!("Ä{character} {character}b")] {
                 if let Some(quick) = fold_by_table(&sample) {
-                    assert_eq!(quick, fold_slowly(&sample, false), "{:x}", u32::from(character));
+                    assert_eq!(quick.finish().0, fold_slowly(&sample, Slowly::Folding), "{:x}", u32::from(character));
                 }
             }
         }
@@ -346,7 +384,7 @@ mod tests {
         fn tables_and_definition_give_the_same_text(sample in texts()) {
             let plain = without_references(&sample);
             if let Some(quick) = fold_by_table(&plain) {
-                prop_assert_eq!(quick, fold_slowly(&plain, false));
+                prop_assert_eq!(quick.finish().0, fold_slowly(&plain, Slowly::Folding));
                 prop_assert_eq!(with_numbers_apart(&plain), plain);
             }
         }

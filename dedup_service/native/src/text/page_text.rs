@@ -1,6 +1,6 @@
 //! The title and body of a page, folded, without a headline and repost markers at the edges of the body.
 
-use super::fold::{Folded, fold_all};
+use super::fold::fold_all;
 use super::repost_marks::between_repost_marks;
 use crate::characters::characters;
 
@@ -8,6 +8,7 @@ use crate::characters::characters;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BodyAndTitle {
     points: Vec<u32>,
+    capitals: Vec<u32>,
     body: usize,
 }
 
@@ -22,10 +23,11 @@ pub struct PageText {
 impl PageText {
     /// Fold a page.
     pub fn of(title: &str, body: &str) -> Self {
-        let [Folded { points: title, exact: exact_title }, Folded { points: body, exact: exact_body }] =
-            fold_all([title, body]);
-        let exact = exact_title.zip(exact_body).map(|(title, body)| BodyAndTitle::bare(&title, body));
-        Self { folded: BodyAndTitle::bare(&title, body), exact }
+        let [title, body] = fold_all([title, body]);
+        let exact = title.exact.zip(body.exact);
+        let exact = exact.map(|(title, body)| BodyAndTitle::bare((&title, &[]), (body, Vec::new())));
+        let folded = BodyAndTitle::bare((&title.points, &title.capitals), (body.points, body.capitals));
+        Self { folded, exact }
     }
 
     /// Return the text that the exact form is made of.
@@ -35,14 +37,21 @@ impl PageText {
 }
 
 impl BodyAndTitle {
-    fn bare(title: &[u32], mut points: Vec<u32>) -> Self {
+    /// Both texts with the places of their capitals.
+    fn bare((title, title_capitals): (&[u32], &[u32]), (mut points, mut capitals): (Vec<u32>, Vec<u32>)) -> Self {
         let start = headline_end(title, &points);
         let within = between_repost_marks(&points[start..]);
-        points.truncate(start + within.end);
-        points.drain(..start + within.start);
+        let within = start + within.start..start + within.end;
+        points.truncate(within.end);
+        points.drain(..within.start);
         let body = points.len();
         points.extend_from_slice(title);
-        Self { points, body }
+        capitals.retain(|&at| within.contains(&(at as usize)));
+        for at in &mut capitals {
+            *at -= within.start as u32;
+        }
+        capitals.extend(title_capitals.iter().map(|at| at + body as u32));
+        Self { points, capitals, body }
     }
 
     /// Return the code points of the body, then of the title.
@@ -58,6 +67,11 @@ impl BodyAndTitle {
     /// Return the code points of the title.
     pub fn title(&self) -> &[u32] {
         &self.points[self.body..]
+    }
+
+    /// Return where in [`Self::points`] a letter was a capital, ascending.
+    pub fn capitals(&self) -> &[u32] {
+        &self.capitals
     }
 
     /// Return the letters, digits and written marks of the body.

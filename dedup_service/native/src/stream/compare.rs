@@ -1,0 +1,413 @@
+//! What two streams say of two pages: how much of each the other holds, and what differs.
+//!
+//! A seed is the shortest window of tokens that weighs as much as five characters, or three words (coarse: seven
+//! characters). A token is held if a seed with it occurs in the other page; order does not count. A hunk is a run of
+//! tokens that are not held. Two hunks are paired if they follow the same held token; facts that stand on both sides of a
+//! pair and differ were swapped.
+//!
+//! Every quantity is the same in both orders. Sources: Manber, "Finding similar files in a large file system", 1994
+//! (equal passages by hashes of windows); docs/adr/0038 (the quantities, and what each is worth).
+
+use super::packed::{CODES, MOST_TITLE, Stream, Tokens};
+use crate::memory::GAMMA;
+
+/// Weight of a seed, in thirds of a character.
+const SEED: [usize; 2] = [15, 21];
+/// Weight of the widest hunk whose facts can be swapped.
+const WIDE: usize = 180;
+/// Facts that one hunk can swap.
+const MOST_SWAPPED: usize = 6;
+/// How near to the cut of a page the other's last held token is, if what follows in the other was cut off.
+const NEAR_CUT: usize = 64;
+/// Tokens at the beginning of a page among which its date is.
+const BEGINNING: usize = 40;
+const NOWHERE: i32 = -1;
+
+/// What is compared of two pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Quantities {
+    /// Share of the page with more text that the other holds, 0 to 1.
+    pub held_longer: f64,
+    /// Share of the page with less text that the other holds, 0 to 1.
+    pub held_shorter: f64,
+    /// Hunks of both pages in a weight of 100 characters.
+    pub hunks: f64,
+    /// Facts that were swapped in a weight of 100 characters of the shorter page.
+    pub swapped: f64,
+    /// Share of numbers that were swapped, of those and the held ones, 0 to 1.
+    pub swapped_numbers: f64,
+    /// Share of the facts of the page with fewer that the other lacks, 0 to 1; two more are assumed.
+    pub missing_facts: f64,
+    /// Share of the facts of both that are in hunks, 0 to 1.
+    pub facts_in_hunks: f64,
+    /// Share of what only one title has that stands in its page's hunks, 0 to 1, the mean of both.
+    pub title_in_hunks: f64,
+    /// Share of the seeds of both pages that are in both, 0 to 1.
+    pub jaccard: f64,
+    /// Whether both pages begin with numbers, as a date is, and the first ones differ.
+    pub first_numbers_differ: bool,
+}
+
+/// Compares pages. It is kept for many, whose parts then need no new memory.
+#[derive(Debug, Default)]
+pub struct Comparer {
+    pages: [Side; 2],
+    table: Vec<u32>,
+    starts: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    tokens: Tokens,
+    seeds: Vec<u64>,
+    ends: Vec<u32>,
+    /// For each seed, where the other page has it first.
+    found: Vec<i32>,
+    /// For each token, where the other page has it; [`NOWHERE`] in a hunk.
+    held: Vec<i32>,
+}
+
+impl Comparer {
+    /// Compare two pages.
+    pub fn compare(&mut self, one: &Stream, other: &Stream) -> Quantities {
+        let is_coarse = one.is_coarse || other.is_coarse;
+        for (side, stream) in self.pages.iter_mut().zip([one, other]) {
+            stream.decode(is_coarse, &mut side.tokens);
+            side.find_seeds(SEED[usize::from(is_coarse)]);
+        }
+        let jaccard = self.find_equal_seeds();
+        for side in &mut self.pages {
+            side.mark();
+        }
+        if is_coarse {
+            let [ours, theirs] = &mut self.pages;
+            ours.lengthen(&theirs.tokens.codes);
+            theirs.lengthen(&ours.tokens.codes);
+        }
+        self.leave_out_what_was_cut([one, other]);
+        Quantities { jaccard, ..self.quantities([one, other], is_coarse) }
+    }
+
+    /// Find for each seed of a page where the other has it; return the share that is in both.
+    fn find_equal_seeds(&mut self) -> f64 {
+        let [one, other] = &mut self.pages;
+        let bits = (2 * one.seeds.len()).next_power_of_two().ilog2().max(4);
+        self.table.clear();
+        self.table.resize(1 << bits, 0);
+        let (mask, shift) = (self.table.len() - 1, u64::BITS - bits);
+        // For each seed of one, where it is first in one; then where it is first in the other.
+        one.found.clear();
+        let mut distinct = [0_usize; 2];
+        for (at, &seed) in one.seeds.iter().enumerate() {
+            let mut place = (seed >> shift) as usize;
+            let first = loop {
+                match self.table[place] {
+                    0 => {
+                        self.table[place] = at as u32 + 1;
+                        distinct[0] += 1;
+                        break at;
+                    }
+                    first if one.seeds[first as usize - 1] == seed => break first as usize - 1,
+                    _ => place = (place + 1) & mask,
+                }
+            };
+            one.found.push(first as i32);
+        }
+        self.starts.clear();
+        self.starts.resize(one.seeds.len(), 0);
+        other.found.clear();
+        let mut missing = 0;
+        for (at, &seed) in other.seeds.iter().enumerate() {
+            let mut place = (seed >> shift) as usize;
+            let found = loop {
+                match self.table[place] {
+                    0 => break NOWHERE,
+                    first if one.seeds[first as usize - 1] == seed => break first as i32 - 1,
+                    _ => place = (place + 1) & mask,
+                }
+            };
+            missing += usize::from(found == NOWHERE);
+            if found != NOWHERE && self.starts[found as usize] == 0 {
+                self.starts[found as usize] = at as u32 + 1;
+                distinct[1] += 1;
+            }
+            other.found.push(found);
+        }
+        for found in &mut one.found {
+            *found = self.starts[*found as usize] as i32 - 1;
+        }
+        let union = distinct[0] + missing;
+        if union > 0 { distinct[1] as f64 / union as f64 } else { 0.0 }
+    }
+
+    /// Of a page that was cut, the other's text behind the last held token is unknown, and not different.
+    fn leave_out_what_was_cut(&mut self, streams: [&Stream; 2]) {
+        let ends = self.pages.each_ref().map(|side| {
+            side.held.iter().rposition(|&held| held != NOWHERE).map_or(0, |at| at + 1)
+        });
+        for (place, other) in [(0, 1), (1, 0)] {
+            let reaches_cut = streams[other].is_cut() && streams[other].kept - ends[other] < NEAR_CUT;
+            if reaches_cut {
+                self.pages[place].held.truncate(ends[place].max(1));
+            }
+        }
+    }
+
+    fn quantities(&mut self, streams: [&Stream; 2], is_coarse: bool) -> Quantities {
+        let [one, other] = &self.pages;
+        let weights = [one.weights(), other.weights()];
+        let held = weights.map(|[held, all]| share(held, all));
+        let [longer, shorter] =
+            if streams[0].tokens_weight(&weights[0]) >= streams[1].tokens_weight(&weights[1]) { [0, 1] } else { [1, 0] };
+        let all = weights[0][1] + weights[1][1];
+        let least = weights[0][1].min(weights[1][1]).max(3);
+        let mut hunks = 0;
+        self.starts.clear();
+        self.starts.resize(other.held.len() + 2, 0);
+        for (start, end) in other.hunks() {
+            self.starts[start] = end as u32;
+            hunks += 1;
+        }
+        let (mut facts, mut numbers) = (0, 0);
+        for (start, end) in one.hunks() {
+            hunks += 1;
+            let start_of_other = match start.checked_sub(1) {
+                Some(before) => one.held[before] as usize + 1,
+                None => 0,
+            };
+            let Some(&end_of_other) = self.starts.get(start_of_other).filter(|&&end| end > 0) else { continue };
+            let (ours, theirs) = ((start, end), (start_of_other, end_of_other as usize));
+            if one.weight_of(ours) <= WIDE && other.weight_of(theirs) <= WIDE {
+                facts += swapped(&one.tokens, ours, &other.tokens, theirs, 1);
+                numbers += swapped(&one.tokens, ours, &other.tokens, theirs, 2);
+            }
+        }
+        let held_numbers = one.held_numbers().min(other.held_numbers());
+        let [of_one, of_other] = [one.facts(), other.facts()];
+        Quantities {
+            held_longer: held[longer],
+            held_shorter: held[shorter],
+            hunks: 300.0 * share(hunks, all),
+            swapped: 300.0 * share(facts, least),
+            swapped_numbers: share(numbers, numbers + held_numbers),
+            missing_facts: missing_facts(one, other),
+            facts_in_hunks: share(of_one[1] + of_other[1], of_one[0] + of_other[0]),
+            title_in_hunks: title_in_hunks(streams, [one, other], is_coarse),
+            jaccard: 0.0,
+            first_numbers_differ: one.first_number().zip(other.first_number()).is_some_and(|(one, other)| one != other),
+        }
+    }
+}
+
+impl Stream<'_> {
+    /// Which page is longer: by all its tokens if one was cut, by their weight otherwise.
+    fn tokens_weight(&self, [_, all]: &[usize; 2]) -> usize {
+        if self.is_cut() { self.tokens * 5 } else { *all }
+    }
+}
+
+impl Side {
+    fn find_seeds(&mut self, least: usize) {
+        let count = self.tokens.codes.len();
+        self.seeds.clear();
+        self.ends.clear();
+        let (mut end, mut weight, mut hash) = (0, 0, 0_u64);
+        let mut powers = [1_u64; 16];
+        for place in 1..powers.len() {
+            powers[place] = powers[place - 1].wrapping_mul(GAMMA);
+        }
+        for start in 0..count {
+            while weight < least && end < count {
+                hash = hash.wrapping_mul(GAMMA).wrapping_add(u64::from(self.tokens.codes[end]) + 1);
+                weight += self.tokens.weight(end);
+                end += 1;
+            }
+            if weight < least {
+                break;
+            }
+            self.seeds.push((hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9));
+            self.ends.push(end as u32);
+            weight -= self.tokens.weight(start);
+            let first = u64::from(self.tokens.codes[start]) + 1;
+            hash = hash.wrapping_sub(powers[end - start - 1].wrapping_mul(first));
+        }
+    }
+
+    /// Mark the tokens of the seeds that were found.
+    fn mark(&mut self) {
+        self.held.clear();
+        self.held.resize(self.tokens.codes.len(), NOWHERE);
+        let mut done = 0;
+        for (start, (&end, &found)) in self.ends.iter().zip(&self.found).enumerate() {
+            if found == NOWHERE {
+                continue;
+            }
+            let end = end as usize;
+            for at in start.max(done)..end {
+                self.held[at] = found + (at - start) as i32;
+            }
+            self.held[end - 1] = found + (end - 1 - start) as i32;
+            done = done.max(end);
+        }
+    }
+
+    /// Lengthen runs by equal tokens: coarse seeds are long.
+    fn lengthen(&mut self, theirs: &[u8]) {
+        let codes = &self.tokens.codes;
+        for at in 1..codes.len() {
+            if self.held[at] == NOWHERE && self.held[at - 1] != NOWHERE {
+                let other = self.held[at - 1] + 1;
+                if theirs.get(other as usize) == Some(&codes[at]) {
+                    self.held[at] = other;
+                }
+            }
+        }
+        for at in (0..codes.len().saturating_sub(1)).rev() {
+            if self.held[at] == NOWHERE && self.held[at + 1] > 0 {
+                let other = self.held[at + 1] - 1;
+                if theirs[other as usize] == codes[at] {
+                    self.held[at] = other;
+                }
+            }
+        }
+    }
+
+    /// Weight of what the other page holds, and of all.
+    fn weights(&self) -> [usize; 2] {
+        let mut sums = [0; 2];
+        for (at, &held) in self.held.iter().enumerate() {
+            let weight = self.tokens.weight(at);
+            sums[0] += if held == NOWHERE { 0 } else { weight };
+            sums[1] += weight;
+        }
+        sums
+    }
+
+    fn weight_of(&self, (start, end): (usize, usize)) -> usize {
+        (start..end).map(|at| self.tokens.weight(at)).sum()
+    }
+
+    /// Runs of tokens that are not held.
+    fn hunks(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let start = at + self.held[at..].iter().position(|&held| held == NOWHERE)?;
+            at = self.held[start..].iter().position(|&held| held != NOWHERE).map_or(self.held.len(), |run| start + run);
+            Some((start, at))
+        })
+    }
+
+    /// The first number near the beginning that the other page does not hold there.
+    fn first_number(&self) -> Option<u16> {
+        let beginning = self.tokens.facts.iter().zip(&self.held).take(BEGINNING);
+        let at = beginning.clone().position(|(&fact, _)| fact == 2)?;
+        (self.held[at] == NOWHERE).then_some(self.tokens.values[at])
+    }
+
+    fn held_numbers(&self) -> usize {
+        self.held.iter().zip(&self.tokens.facts).filter(|&(&held, &fact)| held != NOWHERE && fact == 2).count()
+    }
+
+    /// How many facts there are, and how many of them in hunks.
+    fn facts(&self) -> [usize; 2] {
+        let mut counts = [0; 2];
+        for (&held, _) in self.held.iter().zip(&self.tokens.facts).filter(|(_, fact)| **fact > 0) {
+            counts[0] += 1;
+            counts[1] += usize::from(held == NOWHERE);
+        }
+        counts
+    }
+
+    fn fact_values(&self) -> Vec<u16> {
+        let facts = self.tokens.facts[..self.held.len()].iter().zip(&self.tokens.values);
+        let mut values: Vec<u16> = facts.filter(|(fact, _)| **fact > 0).map(|(_, &value)| value).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+}
+
+/// Facts of a kind that a pair of hunks swaps: distinct ones that only one has, of the hunk with fewer.
+fn swapped(ours: &Tokens, own: (usize, usize), theirs: &Tokens, others: (usize, usize), least: u8) -> usize {
+    let only = |tokens: &Tokens, (start, end): (usize, usize), others: &Tokens, (from, to): (usize, usize)| {
+        (start..end)
+            .filter(|&at| tokens.facts[at] >= least)
+            .filter(|&at| {
+                let value = tokens.values[at];
+                let is_in = |tokens: &Tokens, range: std::ops::Range<usize>| {
+                    range.into_iter().any(|other| tokens.facts[other] >= least && tokens.values[other] == value)
+                };
+                !is_in(tokens, start..at) && !is_in(others, from..to)
+            })
+            .count()
+    };
+    only(ours, own, theirs, others).min(only(theirs, others, ours, own)).min(MOST_SWAPPED)
+}
+
+/// Share of the distinct facts of the page with fewer that the other lacks, of those and two more.
+fn missing_facts(one: &Side, other: &Side) -> f64 {
+    let [one, other] = [one.fact_values(), other.fact_values()];
+    let (fewer, more) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let missing = fewer.iter().filter(|value| more.binary_search(value).is_err()).count();
+    missing as f64 / (fewer.len() + 2) as f64
+}
+
+/// Share of the words and pairs of neighbours of one title alone that stand in its page's hunks, the mean of both.
+fn title_in_hunks(streams: [&Stream; 2], sides: [&Side; 2], is_coarse: bool) -> f64 {
+    let titles = streams.map(|stream| stream.title().collect::<smallvec::SmallVec<[u16; MOST_TITLE]>>());
+    if titles.iter().any(|title| title.is_empty()) {
+        return 0.0;
+    }
+    let of = |place: usize| own_terms_in_hunks(streams[place], &titles[place], &titles[1 - place], sides[place], is_coarse);
+    (of(0) + of(1)) / 2.0
+}
+
+fn own_terms_in_hunks(stream: &Stream, title: &[u16], other: &[u16], side: &Side, is_coarse: bool) -> f64 {
+    let code = |value: u16| Stream::title_code(value, is_coarse);
+    let is_new = |terms: &[u16], place: usize| {
+        let term = &terms[..];
+        !other.windows(term.len()).any(|window| window == term)
+            && !title[..place + term.len() - 1].windows(term.len()).any(|window| window == term)
+    };
+    let mut total = 0;
+    let mut pairs = smallvec::SmallVec::<[(u8, u8); MOST_TITLE]>::new();
+    let mut wanted = smallvec::SmallVec::<[u8; MOST_TITLE]>::new();
+    for place in 0..title.len() {
+        if title[place] >> 15 == 0 && is_new(&title[place..=place], place) {
+            total += 1;
+            if stream.is_in_body(place, false) {
+                wanted.push(code(title[place]));
+            }
+        }
+        if place + 1 < title.len() && is_new(&title[place..place + 2], place) {
+            total += 1;
+            if stream.is_in_body(place, true) {
+                pairs.push((code(title[place]), code(title[place + 1])));
+            }
+        }
+    }
+    if total == 0 {
+        return 0.0;
+    }
+    let (codes, held) = (&side.tokens.codes, &side.held);
+    let mut found_singles = [false; CODES];
+    let mut found_pairs = 0_u64;
+    for at in 0..held.len() {
+        if held[at] == NOWHERE {
+            found_singles[usize::from(codes[at])] = true;
+        }
+        let is_in_hunk = at + 1 < held.len() && (held[at] == NOWHERE || held[at + 1] == NOWHERE);
+        if is_in_hunk && !pairs.is_empty() {
+            for (place, _) in pairs.iter().enumerate().filter(|(_, pair)| **pair == (codes[at], codes[at + 1])) {
+                found_pairs |= 1 << place;
+            }
+        }
+    }
+    let singles = wanted.iter().filter(|&&code| found_singles[usize::from(code)]).count();
+    (singles + found_pairs.count_ones() as usize) as f64 / f64::from(total)
+}
+
+/// A share of something, 0 of nothing.
+fn share(part: usize, all: usize) -> f64 {
+    if all > 0 { part as f64 / all as f64 } else { 0.0 }
+}

@@ -1,0 +1,109 @@
+//! The score of two pages: what each quantity adds to the logit of their being one text, and the sum.
+//!
+//! Each quantity adds ramps: from one knot to the next, as many points as the card says. No ramp has points below 0 and
+//! each quantity has one direction, so the score is monotone in all of them.
+//!
+//! Source: Hastie, Tibshirani, "Generalized additive models", 1986 (the form); docs/adr/0038 (the points, fitted on pairs
+//! that people labelled).
+
+use super::compare::Quantities;
+
+/// What a quantity adds.
+#[derive(Clone, Debug)]
+pub struct Points {
+    /// Name of the quantity.
+    pub name: &'static str,
+    /// The quantity, and the letters of the shorter page.
+    of: fn(&Quantities, f64) -> f64,
+    /// Whether more of it says that the pages differ.
+    is_against: bool,
+    knots: &'static [f64],
+    points: &'static [f64],
+}
+
+/// What pages have before any quantity is looked at.
+pub const BIAS: f64 = -0.037;
+
+/// The quantities and their points.
+pub const CARD: [Points; 9] = [
+    Points {
+        name: "held of the longer page",
+        of: |of, _| of.held_longer,
+        is_against: false,
+        knots: &[0.3, 0.5, 0.65, 0.8, 0.95],
+        points: &[0.0, 1.104, 1.361, 0.0],
+    },
+    Points {
+        name: "held of the shorter page",
+        of: |of, _| of.held_shorter,
+        is_against: false,
+        knots: &[0.4, 0.6, 0.75, 0.85, 0.93, 1.0],
+        points: &[0.675, 0.688, 0.404, 0.266, 0.307],
+    },
+    Points {
+        name: "letters of the shorter page",
+        of: |_, letters| letters,
+        is_against: false,
+        knots: &[80.0, 160.0, 350.0, 800.0, 2000.0],
+        points: &[0.0, 0.475, 0.246, 0.492],
+    },
+    Points {
+        name: "places that differ",
+        of: |of, _| of.hunks,
+        is_against: true,
+        knots: &[0.0, 0.5, 1.5, 3.0],
+        points: &[1.786, 0.658, 0.0],
+    },
+    Points {
+        name: "facts swapped",
+        of: |of, _| of.swapped,
+        is_against: true,
+        knots: &[0.1, 0.3, 0.7, 1.5, 3.0],
+        points: &[0.328, 0.0, 0.199, 1.77],
+    },
+    Points {
+        name: "numbers swapped",
+        of: |of, _| of.swapped_numbers,
+        is_against: true,
+        knots: &[0.0, 0.03],
+        points: &[1.623],
+    },
+    Points {
+        name: "facts missing",
+        of: |of, _| of.missing_facts,
+        is_against: true,
+        knots: &[0.05, 0.15],
+        points: &[0.574],
+    },
+    Points {
+        name: "facts where the pages differ",
+        of: |of, _| of.facts_in_hunks,
+        is_against: true,
+        knots: &[0.25, 0.5, 0.8],
+        points: &[0.972, 0.103],
+    },
+    Points {
+        name: "title where the pages differ",
+        of: |of, _| of.title_in_hunks,
+        is_against: true,
+        knots: &[0.0, 0.2, 0.5, 1.0],
+        points: &[0.775, 1.143, 2.288],
+    },
+];
+
+impl Points {
+    /// Return the quantity of two pages, and the points that it has. letters: of the shorter page, 15 of an alphabet
+    /// counted as 8.
+    pub fn of(&self, pages: &Quantities, letters: f64) -> (f64, f64) {
+        let value = (self.of)(pages, letters);
+        let ramp = |from: f64, to: f64| ((value - from) / (to - from)).clamp(0.0, 1.0);
+        let ramps = self.knots.windows(2).map(|ends| ramp(ends[0], ends[1]));
+        let sum: f64 = ramps.zip(self.points).map(|(ramp, points)| ramp * points).sum();
+        (value, if self.is_against { -sum } else { sum })
+    }
+}
+
+/// Return the score of two pages: above 0, more such pairs are copies than not.
+pub fn score_of(pages: &Quantities, letters: f64) -> f64 {
+    BIAS + CARD.iter().map(|points| points.of(pages, letters).1).sum::<f64>()
+}
