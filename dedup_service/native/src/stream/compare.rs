@@ -142,9 +142,10 @@ impl Comparer {
 
     /// Of a page that was cut, the other's text behind the last held token is unknown, and not different.
     fn leave_out_what_was_cut(&mut self, streams: [&Stream; 2]) {
-        let ends = self.pages.each_ref().map(|side| {
-            side.held.iter().rposition(|&held| held != NOWHERE).map_or(0, |at| at + 1)
-        });
+        let ends = self
+            .pages
+            .each_ref()
+            .map(|side| side.held.iter().rposition(|&held| held != NOWHERE).map_or(0, |at| at + 1));
         for (place, other) in [(0, 1), (1, 0)] {
             let reaches_cut = streams[other].is_cut() && streams[other].kept - ends[other] < NEAR_CUT;
             if reaches_cut {
@@ -157,8 +158,11 @@ impl Comparer {
         let [one, other] = &self.pages;
         let weights = [one.weights(), other.weights()];
         let held = weights.map(|[held, all]| share(held, all));
-        let [longer, shorter] =
-            if streams[0].tokens_weight(&weights[0]) >= streams[1].tokens_weight(&weights[1]) { [0, 1] } else { [1, 0] };
+        let [longer, shorter] = if streams[0].tokens_weight(&weights[0]) >= streams[1].tokens_weight(&weights[1]) {
+            [0, 1]
+        } else {
+            [1, 0]
+        };
         let all = weights[0][1] + weights[1][1];
         let least = weights[0][1].min(weights[1][1]).max(3);
         let mut hunks = 0;
@@ -358,7 +362,8 @@ fn title_in_hunks(streams: [&Stream; 2], sides: [&Side; 2], is_coarse: bool) -> 
     if titles.iter().any(|title| title.is_empty()) {
         return 0.0;
     }
-    let of = |place: usize| own_terms_in_hunks(streams[place], &titles[place], &titles[1 - place], sides[place], is_coarse);
+    let of =
+        |place: usize| own_terms_in_hunks(streams[place], &titles[place], &titles[1 - place], sides[place], is_coarse);
     (of(0) + of(1)) / 2.0
 }
 

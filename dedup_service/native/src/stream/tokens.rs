@@ -46,12 +46,42 @@ const COUNT_REACH: usize = 12;
 
 /// Marks of a line of the frame, folded.
 const FRAME_MARKS: [&str; 32] = [
-    "发表于", "发布于", "发布时间", "发表时间", "更新于", "更新时间", "阅读", "浏览", "点击数", "点赞", "收藏", "评论", "字数",
-    "责任编辑", "责编", "编辑:", "来源:", "作者:", "版权", "转载", "原文链接", "本文链接", "本文作者", "posted on", "posted by",
-    "posted in", "published", "last updated", "last modified", "views", "comments", "comment",
+    "发表于",
+    "发布于",
+    "发布时间",
+    "发表时间",
+    "更新于",
+    "更新时间",
+    "阅读",
+    "浏览",
+    "点击数",
+    "点赞",
+    "收藏",
+    "评论",
+    "字数",
+    "责任编辑",
+    "责编",
+    "编辑:",
+    "来源:",
+    "作者:",
+    "版权",
+    "转载",
+    "原文链接",
+    "本文链接",
+    "本文作者",
+    "posted on",
+    "posted by",
+    "posted in",
+    "published",
+    "last updated",
+    "last modified",
+    "views",
+    "comments",
+    "comment",
 ];
 const COUNTS: [&str; 15] = [
-    "阅读", "浏览", "点击", "评论", "点赞", "收藏", "回复", "views", "view", "comments", "comment", "likes", "like", "reads", "read",
+    "阅读", "浏览", "点击", "评论", "点赞", "收藏", "回复", "views", "view", "comments", "comment", "likes", "like",
+    "reads", "read",
 ];
 const ATTRIBUTIONS: [&str; 4] = ["writes", "wrote", "schrieb", "says"];
 const MAIL_FIELDS: [&str; 7] = ["from", "subject", "message-id", "references", "lines", "date", "organization"];
@@ -302,7 +332,8 @@ fn hash_of_number(number: &[u32]) -> u64 {
     let whole = number.iter().take_while(|&&code| code != u32::from('.')).count();
     let mut groups = number[..whole].split(is_comma);
     let first = groups.next().map_or(0, <[u32]>::len);
-    let is_grouped = (1..=3).contains(&first) && groups.all(|group| group.len() == 3 && group.iter().all(|&c| is_digit(c)));
+    let is_grouped =
+        (1..=3).contains(&first) && groups.all(|group| group.len() == 3 && group.iter().all(|&c| is_digit(c)));
     let plain = || number.iter().copied().filter(|code| !(is_grouped && is_comma(code)));
     let zeros = plain().take_while(|&code| code == u32::from('0')).count().min(plain().count() - 1);
     hash_of(plain().skip(zeros))
@@ -331,9 +362,11 @@ fn end_of_word(line: &[u32], at: usize) -> usize {
 
 /// Return a hash of code points.
 pub fn hash_of(points: impl IntoIterator<Item = u32>) -> u64 {
-    mix64(points.into_iter().fold(0, |hash: u64, code| {
-        (hash ^ u64::from(code)).wrapping_add(1).wrapping_mul(GAMMA).rotate_left(29)
-    }))
+    mix64(
+        points
+            .into_iter()
+            .fold(0, |hash: u64, code| (hash ^ u64::from(code)).wrapping_add(1).wrapping_mul(GAMMA).rotate_left(29)),
+    )
 }
 
 fn starts_with(line: &[u32], text: &str) -> bool {
@@ -360,7 +393,24 @@ fn is_numeral(code: u32) -> bool {
     (code == 0x3007 || (0x4E00..=0x9FFF).contains(&code))
         && matches!(
             char::from_u32(code),
-            Some('〇' | '零' | '一' | '二' | '三' | '四' | '五' | '六' | '七' | '八' | '九' | '十' | '百' | '千' | '万' | '亿' | '两')
+            Some(
+                '〇' | '零'
+                    | '一'
+                    | '二'
+                    | '三'
+                    | '四'
+                    | '五'
+                    | '六'
+                    | '七'
+                    | '八'
+                    | '九'
+                    | '十'
+                    | '百'
+                    | '千'
+                    | '万'
+                    | '亿'
+                    | '两'
+            )
         )
 }
 
