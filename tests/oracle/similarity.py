@@ -15,7 +15,7 @@ from dedup_service.core.evidence.packed import (
     MAX_SENTENCES,
     Evidence,
 )
-from dedup_service.core.evidence.similarity import Combined, jaccard
+from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard
 from dedup_service.core.verdict import Distance
 
 T = TypeVar("T", int, tuple[int, int])
@@ -53,6 +53,9 @@ class PlainSimilarity:
         self.metadata = float(metadata or 0)
         words = distance.words
         self.combined = Fraction(0) if words is None else Combined().similarity(words, metadata)
+        # What tokens say has its plain definition in the tests of the crate: native/src/stream/tests.rs.
+        said = Similarity(self.one, self.other, self.distance, self.common, self.same_host)
+        self.score, self.series, self.points = said.score, said.series, said.points
 
     def _compare_texts(self, pages: tuple[Evidence, Evidence], common: set[int]) -> None:
         """Compare letters, shingles and sentences, without common sentences."""

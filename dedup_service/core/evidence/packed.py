@@ -16,13 +16,15 @@ import struct
 SHINGLE = 5
 """Letters of a shingle. Measured: docs/quality.md."""
 
-MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 128, 32
+MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS, MAX_TOKENS = 64, 128, 32, 6144
 
 BINS = 2048
 """Bits of a sketch."""
 SKETCH_BYTES = BINS // 8
 
 _HEADER = struct.Struct("<IIIIIQBBBH")
+_STREAM = struct.Struct("<BBHBH")
+_STREAM_FLAGS = 3
 _SKETCH_AT = _HEADER.size
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
 _NOTHING = (0,) * 10
@@ -30,6 +32,17 @@ _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
 LENGTH_BITS, LETTERS_A_QUARTER = 6, 4
 """Of the value of a sentence."""
+
+
+def _is_stream(packed: bytes) -> bool:
+    """Whether bytes begin as a stream of tokens does."""
+    if len(packed) < _STREAM.size:
+        return False
+    flags, title, tokens, more_tokens, kept = _STREAM.unpack_from(packed)
+    is_as_written = (
+        flags <= _STREAM_FLAGS and title <= MAX_TERMS and kept == min(tokens + 0x10000 * more_tokens, MAX_TOKENS)
+    )
+    return is_as_written and len(packed) >= _STREAM.size + 2 * title + (2 * title + 6) // 8
 
 
 class Evidence:
@@ -45,7 +58,7 @@ class Evidence:
             header = _HEADER.unpack_from(packed)
             numbers, sentences, terms, metadata = header[_NUMBERS:]
             values = _BYTES_A_NUMBER * numbers + _BYTES_A_SENTENCE * sentences + _BYTES_A_TERM * terms
-            if len(packed) >= _REST_AT + values + metadata:
+            if _is_stream(packed[_REST_AT + values + metadata :]):
                 self._header = header
 
     @property

@@ -267,7 +267,9 @@ pub(crate) mod tests {
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
+    use crate::stream::packed::MOST_TITLE;
     use crate::stream::tokens::Class;
+    use crate::text::page_text::PageText;
 
     /// What packed evidence has, in its order.
     #[derive(Clone, Debug)]
@@ -343,12 +345,12 @@ pub(crate) mod tests {
             prop_assert_eq!(evidence.metadata, fields.metadata);
         }
 
+        /// Up to its tokens: bits that are missing there read as 0, and those behind the last one are not read.
         #[test]
-        fn evidence_of_another_length_is_that_of_an_empty_page(fields in fields(), cut in 1..400_usize) {
-            let mut packed = fields.packed();
-            packed.push(0);
-            prop_assert!(Evidence::new(&packed).sketch().is_none());
-            packed.truncate(packed.len().saturating_sub(1 + cut));
+        fn evidence_that_was_cut_is_that_of_an_empty_page(fields in fields(), cut in 1..400_usize) {
+            let mut packed = Fields { tokens: Vec::new(), ..fields }.packed();
+            prop_assert!(Evidence::new(&packed).sketch().is_some());
+            packed.truncate(packed.len().saturating_sub(cut));
             prop_assert!(Evidence::new(&packed).sketch().is_none());
         }
 
@@ -384,16 +386,20 @@ pub(crate) mod tests {
             body in "([a-z]{1,9}[ .]|[一-十]{1,9}。|\\PC){0,300}",
             members in vec(any::<u64>(), 0..70),
         ) {
-            let (title, body, metadata) = (points(&title), points(&body), metadata::pack(members));
-            let letters: Vec<u32> = body.iter().copied().filter(|&code| characters().is_letter(code)).collect();
+            let (page, metadata) = (PageText::of(&title, &body).folded, metadata::pack(members));
+            let letters = page.letters();
             let shingles: Vec<u64> = letters.iter().map(|&letter| mix64(u64::from(letter))).collect();
-            let packed = EvidenceMaker::default().pack(&title, &body, &letters, &shingles, &metadata);
+            let packed = EvidenceMaker::default().pack(&page, &letters, &shingles, &metadata);
             let evidence = Evidence::new(&packed);
             prop_assert_eq!(evidence.letters as usize, letters.len());
             prop_assert_eq!(evidence.sketch(), Some(&Sketcher::default().sketch(&shingles)));
             prop_assert_eq!(evidence.numbers().len(), MAX_NUMBERS.min(evidence.number_count as usize));
             prop_assert_eq!(evidence.sentences().len(), MAX_SENTENCES.min(evidence.sentence_count as usize));
             prop_assert_eq!(evidence.metadata, &metadata[..]);
+            let (mut of_body, mut of_title) = (Vec::new(), Vec::new());
+            find_tokens(&page, &mut of_body, &mut of_title);
+            let stream = evidence.stream.unwrap();
+            prop_assert_eq!((stream.tokens, stream.title().len()), (of_body.len(), of_title.len().min(MOST_TITLE)));
         }
     }
 
@@ -407,6 +413,7 @@ pub(crate) mod tests {
             terms: Vec::new(),
             numbers: vec![(1, 1), (1, 1)],
             metadata: Vec::new(),
+            tokens: Vec::new(),
         };
         assert_eq!(Evidence::new(&empty.packed()).sieve(), [0x0101_0101_0101_0101; 2]);
         let others = [

@@ -2,12 +2,16 @@
 
 import struct
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
+from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, SKETCH_BYTES, Evidence
 from dedup_service.core.verdict import Distance
+from tests.made_evidence import evidence_of
+
+HEADER = struct.Struct("<IIIIIQBBBH")
 
 
 @dataclass(frozen=True)
@@ -25,13 +29,13 @@ class Fields:
     terms: tuple[int, ...]
     numbers: tuple[tuple[int, int], ...]
     metadata: bytes
+    stream: bytes
 
     @property
     def packed(self) -> bytes:
         """The evidence, as `core.evidence.packed` says."""
         counts = len(self.numbers), len(self.sentences), len(self.terms), len(self.metadata)
-        header = struct.pack(
-            "<IIIIIQBBBH",
+        header = HEADER.pack(
             self.letters,
             self.size,
             self.shingles,
@@ -44,7 +48,15 @@ class Fields:
         samples = struct.pack(
             f"<{len(self.sentences)}I{len(self.terms)}H{len(values)}H", *self.sentences, *self.terms, *values
         )
-        return header + self.sketch + samples + units + self.metadata
+        return header + self.sketch + samples + units + self.metadata + self.stream
+
+
+@cache
+def stream_of(text: str, title: str) -> bytes:
+    """Return the tokens of a page as bytes, which its evidence ends with."""
+    evidence = Evidence(evidence_of(text, title))
+    samples = 4 * len(evidence.sentence_values) + 2 * len(evidence.terms) + 3 * len(evidence.numbers)
+    return evidence.packed[HEADER.size + SKETCH_BYTES + samples :]
 
 
 def sample(values: st.SearchStrategy[Any], most: int, *, distinct: bool) -> st.SearchStrategy[tuple[Any, ...]]:
@@ -58,6 +70,21 @@ COUNTS = st.one_of(st.integers(0, 300), st.sampled_from([0, 1, 63, 64, 65, 128, 
 POOL = st.integers(0, 70).map(lambda place: place * 61_000_000 + place % 64)
 WIDE_POOL = st.integers(0, 400).map(lambda place: place * 10_000_000 + place % 64)
 SKETCHES = st.sampled_from([bytes(256), b"\x01" * 256, b"\x0f" * 200 + bytes(56), b"\xff" * 40 + b"\x01" * 216])
+PASSAGES = [
+    "The bridge in Lüneburg was closed for 12 days in May. ",
+    "The bridge in Görlitz was closed for 30 days in June. ",
+    "大桥将于5月20日通车，全长1200米。",
+    "大桥将于6月3日通车，全长900米。",
+    "Nobody was hurt, said the mayor. ",
+]
+STREAMS = st.one_of(
+    st.just(bytes(7)),
+    st.builds(
+        stream_of,
+        st.lists(st.sampled_from(PASSAGES), min_size=1, max_size=6).map("".join),
+        st.sampled_from(["", "Bridge in Lüneburg closed", "Bridge in Görlitz closed", "大桥通车"]),
+    ),
+)
 FIELDS = st.builds(
     Fields,
     letters=COUNTS,
@@ -71,6 +98,7 @@ FIELDS = st.builds(
     terms=sample(st.integers(0, 12), 8, distinct=True),
     numbers=sample(st.tuples(st.integers(0, 30), st.integers(0, 3)), MAX_NUMBERS, distinct=False),
     metadata=st.sampled_from([b"", b"S12345678"]),
+    stream=STREAMS,
 )
 
 

@@ -158,9 +158,10 @@ def test_metadata_can_be_read_back() -> None:
 
 
 def test_the_evidence_of_a_long_text_is_bounded() -> None:
-    """Numbers and sentences are sampled, so the evidence of any page fits in 1,100 bytes."""
+    """Numbers and sentences are sampled and tokens are cut, so the evidence of any page fits in 15,000 bytes."""
     long = "".join(f"{number} 号车站于第 {number * 7} 天开放。" for number in range(2000))
-    assert len(evidence(long, "标题" * 40).packed) < 1100
+    for text in (long, "大 12 34 " * 5000):
+        assert len(evidence(text, "标题" * 40).packed) < 15_000
     assert Similarity(evidence(long), evidence(long + STORY[0])).missing_numbers == pytest.approx(0.0, abs=0.1)
 
 

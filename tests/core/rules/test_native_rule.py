@@ -21,6 +21,8 @@ BOUNDS: dict[str, st.SearchStrategy[float]] = {
     "missing_numbers": st.sampled_from([0, 1, 5, 10**400]),
     "figures": st.sampled_from([0.5, 1.0]),
     "length_ratio": st.sampled_from([1.0, 1.2, 2.0, 10**400, math.inf]),
+    "score": st.sampled_from([-9.0, -1.0, 0.0, 1.0]),
+    "series": st.sampled_from([0, 1]),
     "words_distance": st.sampled_from([0, 3, 64]),
     "body_distance": st.sampled_from([0, 64]),
 }

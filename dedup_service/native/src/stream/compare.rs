@@ -1,8 +1,8 @@
 //! What two streams say of two pages: how much of each the other holds, and what differs.
 //!
 //! A seed is the shortest window of tokens that weighs as much as five characters, or three words (coarse: seven
-//! characters). A token is held if a seed with it occurs in the other page; order does not count. A hunk is a run of
-//! tokens that are not held. Two hunks are paired if they follow the same held token; facts that stand on both sides of a
+//! characters); one at the end may weigh less, for a last token that is in no other. A token is held if a seed with it occurs in the other page; order does not count. A hunk is a run of
+//! tokens that are not held. Two hunks are paired if one follows the token that the one before the other is found at; facts that stand on both sides of a
 //! pair and differ were swapped.
 //!
 //! Every quantity is the same in both orders. Sources: Manber, "Finding similar files in a large file system", 1994
@@ -12,15 +12,15 @@ use super::packed::{CODES, MOST_TITLE, Stream, Tokens};
 use crate::memory::GAMMA;
 
 /// Weight of a seed, in thirds of a character.
-const SEED: [usize; 2] = [15, 21];
+pub(super) const SEED: [usize; 2] = [15, 21];
 /// Weight of the widest hunk whose facts can be swapped.
-const WIDE: usize = 180;
+pub(super) const WIDE: usize = 180;
 /// Facts that one hunk can swap.
-const MOST_SWAPPED: usize = 6;
+pub(super) const MOST_SWAPPED: usize = 6;
 /// How near to the cut of a page the other's last held token is, if what follows in the other was cut off.
-const NEAR_CUT: usize = 64;
+pub(super) const NEAR_CUT: usize = 64;
 /// Tokens at the beginning of a page among which its date is.
-const BEGINNING: usize = 40;
+pub(super) const BEGINNING: usize = 24;
 const NOWHERE: i32 = -1;
 
 /// What is compared of two pages.
@@ -42,10 +42,8 @@ pub struct Quantities {
     pub facts_in_hunks: f64,
     /// Share of what only one title has that stands in its page's hunks, 0 to 1, the mean of both.
     pub title_in_hunks: f64,
-    /// Share of the seeds of both pages that are in both, 0 to 1.
-    pub jaccard: f64,
-    /// Whether both pages begin with numbers, as a date is, and the first ones differ.
-    pub first_numbers_differ: bool,
+    /// Whether each page has a number at its beginning, as of a date, that the other does not hold.
+    pub begin_with_own_numbers: bool,
 }
 
 /// Compares pages. It is kept for many, whose parts then need no new memory.
@@ -75,7 +73,7 @@ impl Comparer {
             stream.decode(is_coarse, &mut side.tokens);
             side.find_seeds(SEED[usize::from(is_coarse)]);
         }
-        let jaccard = self.find_equal_seeds();
+        self.find_equal_seeds();
         for side in &mut self.pages {
             side.mark();
         }
@@ -85,11 +83,11 @@ impl Comparer {
             theirs.lengthen(&ours.tokens.codes);
         }
         self.leave_out_what_was_cut([one, other]);
-        Quantities { jaccard, ..self.quantities([one, other], is_coarse) }
+        self.quantities([one, other], is_coarse)
     }
 
-    /// Find for each seed of a page where the other has it; return the share that is in both.
-    fn find_equal_seeds(&mut self) -> f64 {
+    /// Find for each seed of a page where the other has it.
+    fn find_equal_seeds(&mut self) {
         let [one, other] = &mut self.pages;
         let bits = (2 * one.seeds.len()).next_power_of_two().ilog2().max(4);
         self.table.clear();
@@ -97,14 +95,12 @@ impl Comparer {
         let (mask, shift) = (self.table.len() - 1, u64::BITS - bits);
         // For each seed of one, where it is first in one; then where it is first in the other.
         one.found.clear();
-        let mut distinct = [0_usize; 2];
         for (at, &seed) in one.seeds.iter().enumerate() {
             let mut place = (seed >> shift) as usize;
             let first = loop {
                 match self.table[place] {
                     0 => {
                         self.table[place] = at as u32 + 1;
-                        distinct[0] += 1;
                         break at;
                     }
                     first if one.seeds[first as usize - 1] == seed => break first as usize - 1,
@@ -116,7 +112,6 @@ impl Comparer {
         self.starts.clear();
         self.starts.resize(one.seeds.len(), 0);
         other.found.clear();
-        let mut missing = 0;
         for (at, &seed) in other.seeds.iter().enumerate() {
             let mut place = (seed >> shift) as usize;
             let found = loop {
@@ -126,18 +121,14 @@ impl Comparer {
                     _ => place = (place + 1) & mask,
                 }
             };
-            missing += usize::from(found == NOWHERE);
             if found != NOWHERE && self.starts[found as usize] == 0 {
                 self.starts[found as usize] = at as u32 + 1;
-                distinct[1] += 1;
             }
             other.found.push(found);
         }
         for found in &mut one.found {
             *found = self.starts[*found as usize] as i32 - 1;
         }
-        let union = distinct[0] + missing;
-        if union > 0 { distinct[1] as f64 / union as f64 } else { 0.0 }
     }
 
     /// Of a page that was cut, the other's text behind the last held token is unknown, and not different.
@@ -158,47 +149,28 @@ impl Comparer {
         let [one, other] = &self.pages;
         let weights = [one.weights(), other.weights()];
         let held = weights.map(|[held, all]| share(held, all));
-        let [longer, shorter] = if streams[0].tokens_weight(&weights[0]) >= streams[1].tokens_weight(&weights[1]) {
-            [0, 1]
-        } else {
-            [1, 0]
-        };
+        let lengths = [0, 1].map(|place| streams[place].tokens_weight(&weights[place]));
+        // Of pages of one length, the one that is held less counts as the longer one.
+        let is_first_longer = lengths[0] > lengths[1] || (lengths[0] == lengths[1] && held[0] <= held[1]);
+        let [longer, shorter] = if is_first_longer { [0, 1] } else { [1, 0] };
         let all = weights[0][1] + weights[1][1];
         let least = weights[0][1].min(weights[1][1]).max(3);
-        let mut hunks = 0;
-        self.starts.clear();
-        self.starts.resize(other.held.len() + 2, 0);
-        for (start, end) in other.hunks() {
-            self.starts[start] = end as u32;
-            hunks += 1;
-        }
-        let (mut facts, mut numbers) = (0, 0);
-        for (start, end) in one.hunks() {
-            hunks += 1;
-            let start_of_other = match start.checked_sub(1) {
-                Some(before) => one.held[before] as usize + 1,
-                None => 0,
-            };
-            let Some(&end_of_other) = self.starts.get(start_of_other).filter(|&&end| end > 0) else { continue };
-            let (ours, theirs) = ((start, end), (start_of_other, end_of_other as usize));
-            if one.weight_of(ours) <= WIDE && other.weight_of(theirs) <= WIDE {
-                facts += swapped(&one.tokens, ours, &other.tokens, theirs, 1);
-                numbers += swapped(&one.tokens, ours, &other.tokens, theirs, 2);
-            }
-        }
+        let hunks = one.hunks().count() + other.hunks().count();
+        // A passage that is repeated is found where it is first, so pairs depend on the order: the mean of both.
+        let swaps = [swaps(one, other, &mut self.starts), swaps(other, one, &mut self.starts)];
+        let [facts, numbers] = [0, 1].map(|kind| swaps[0][kind] + swaps[1][kind]);
         let held_numbers = one.held_numbers().min(other.held_numbers());
         let [of_one, of_other] = [one.facts(), other.facts()];
         Quantities {
             held_longer: held[longer],
             held_shorter: held[shorter],
             hunks: 300.0 * share(hunks, all),
-            swapped: 300.0 * share(facts, least),
-            swapped_numbers: share(numbers, numbers + held_numbers),
+            swapped: 300.0 * share(facts, 2 * least),
+            swapped_numbers: share(numbers, numbers + 2 * held_numbers),
             missing_facts: missing_facts(one, other),
             facts_in_hunks: share(of_one[1] + of_other[1], of_one[0] + of_other[0]),
             title_in_hunks: title_in_hunks(streams, [one, other], is_coarse),
-            jaccard: 0.0,
-            first_numbers_differ: one.first_number().zip(other.first_number()).is_some_and(|(one, other)| one != other),
+            begin_with_own_numbers: one.begins_with_own_number() && other.begins_with_own_number(),
         }
     }
 }
@@ -226,11 +198,15 @@ impl Side {
                 weight += self.tokens.weight(end);
                 end += 1;
             }
-            if weight < least {
-                break;
+            let is_last = weight < least;
+            if is_last && self.ends.last().is_none_or(|&last| last as usize == count) {
+                break; // each token is in a seed, or none is
             }
             self.seeds.push((hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9));
             self.ends.push(end as u32);
+            if is_last {
+                break;
+            }
             weight -= self.tokens.weight(start);
             let first = u64::from(self.tokens.codes[start]) + 1;
             hash = hash.wrapping_sub(powers[end - start - 1].wrapping_mul(first));
@@ -301,11 +277,9 @@ impl Side {
         })
     }
 
-    /// The first number near the beginning that the other page does not hold there.
-    fn first_number(&self) -> Option<u16> {
-        let beginning = self.tokens.facts.iter().zip(&self.held).take(BEGINNING);
-        let at = beginning.clone().position(|(&fact, _)| fact == 2)?;
-        (self.held[at] == NOWHERE).then_some(self.tokens.values[at])
+    /// Whether a number at the beginning is not held.
+    fn begins_with_own_number(&self) -> bool {
+        self.tokens.facts.iter().zip(&self.held).take(BEGINNING).any(|(&fact, &held)| fact == 2 && held == NOWHERE)
     }
 
     fn held_numbers(&self) -> usize {
@@ -329,6 +303,28 @@ impl Side {
         values.dedup();
         values
     }
+}
+
+/// Facts, and numbers, that pairs of hunks swap: each hunk of one page and that of the other which begins where its
+/// held token says.
+fn swaps(one: &Side, other: &Side, ends: &mut Vec<u32>) -> [usize; 2] {
+    ends.clear();
+    ends.resize(other.held.len() + 2, 0);
+    for (start, end) in other.hunks() {
+        ends[start] = end as u32;
+    }
+    let mut counts = [0; 2];
+    for ours in one.hunks() {
+        let start = ours.0.checked_sub(1).map_or(0, |before| one.held[before] as usize + 1);
+        let Some(&end) = ends.get(start).filter(|&&end| end > 0) else { continue };
+        let theirs = (start, end as usize);
+        if one.weight_of(ours) <= WIDE && other.weight_of(theirs) <= WIDE {
+            for (count, least) in counts.iter_mut().zip([1, 2]) {
+                *count += swapped(&one.tokens, ours, &other.tokens, theirs, least);
+            }
+        }
+    }
+    counts
 }
 
 /// Facts of a kind that a pair of hunks swaps: distinct ones that only one has, of the hunk with fewer.

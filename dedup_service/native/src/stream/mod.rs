@@ -4,3 +4,6 @@ pub mod compare;
 pub mod packed;
 pub mod score;
 pub mod tokens;
+
+#[cfg(test)]
+mod tests;

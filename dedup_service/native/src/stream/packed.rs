@@ -241,3 +241,103 @@ impl<'a> Stream<'a> {
         if value >> 15 == 1 { (hash % 15 % characters) as u8 } else { 15 + (hash & words) as u8 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::super::tests::{plain_tokens, some_tokens};
+    use super::*;
+
+    fn packed(body: &[Token], title: &[Token]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        pack(body, title, &mut packed);
+        packed
+    }
+
+    fn decoded(stream: &Stream, as_coarse: bool) -> [Vec<u16>; 3] {
+        let mut tokens = Tokens { codes: vec![9; 5], facts: vec![9; 5], values: vec![9; 5] };
+        stream.decode(as_coarse, &mut tokens);
+        let values = tokens.facts.iter().zip(&tokens.values).map(|(&fact, &value)| if fact > 0 { value } else { 0 });
+        let values = values.collect();
+        [tokens.codes, tokens.facts]
+            .map(|bytes| bytes.into_iter().map(u16::from).collect())
+            .into_iter()
+            .chain([values])
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap()
+    }
+
+    proptest! {
+        /// Of pages of any length, mostly words or mostly characters.
+        #[test]
+        fn a_stream_says_codes_facts_and_values(
+            (body, title) in (prop_oneof![0..40_usize, 1020..1030_usize, 6140..6150_usize], 0..=10_u64)
+                .prop_flat_map(|(count, words)| (some_tokens(count, words), some_tokens(40, words))),
+            title_count in 0..40_usize,
+        ) {
+            let title = &title[..title_count];
+            let packed = packed(&body, title);
+            let stream = Stream::new(&packed).unwrap();
+            let is_coarse = body.len() > FINE;
+            prop_assert_eq!((stream.is_coarse, stream.is_cut()), (is_coarse, body.len() > MOST));
+            prop_assert_eq!((stream.tokens, stream.kept), (body.len(), body.len().min(MOST)));
+            for as_coarse in [is_coarse, true] {
+                let [codes, facts, values] = plain_tokens(&body, as_coarse);
+                prop_assert_eq!(decoded(&stream, as_coarse), [codes, facts, values]);
+            }
+        }
+
+        /// The words and pairs of a title that stand in the body, wherever, by whole hashes.
+        #[test]
+        fn a_stream_says_what_of_its_title_stands_in_the_body(body in some_tokens(60, 6), title in some_tokens(40, 6)) {
+            let packed = packed(&body, &title);
+            let (stream, title) = (Stream::new(&packed).unwrap(), &title[..MOST_TITLE]);
+            let stands = |terms: &[Token]| {
+                let is_same = |(one, other): (&Token, &Token)| one.hash == other.hash;
+                body.windows(terms.len()).any(|window| window.iter().zip(terms).all(is_same))
+            };
+            for (place, token) in title.iter().enumerate() {
+                prop_assert_eq!(stream.is_in_body(place, false), stands(&title[place..=place]));
+                if place + 1 < title.len() {
+                    prop_assert_eq!(stream.is_in_body(place, true), stands(&title[place..place + 2]));
+                }
+                for as_coarse in [false, true] {
+                    let code = plain_tokens(&[*token], as_coarse)[0][0];
+                    let value = stream.title().nth(place).unwrap();
+                    prop_assert_eq!(u16::from(Stream::title_code(value, as_coarse)), code);
+                }
+            }
+        }
+
+        /// All codes of any bytes are codes, so tables of them can be indexed.
+        #[test]
+        fn any_bytes_can_be_decoded(header in (0..5_u8, 0..35_u8, 0..9000_u32), bytes in vec(any::<u8>(), 0..900)) {
+            let (flags, title, tokens) = header;
+            let kept = tokens.min(MOST as u32) as u16;
+            let made = [&[flags, title], &tokens.to_le_bytes()[..3], &kept.to_le_bytes(), &bytes].concat();
+            for (bytes, is_any) in [(&bytes, true), (&made, false)] {
+                let Some(stream) = Stream::new(bytes) else {
+                    let is_cut = made.len() < HEADER + 2 * usize::from(title) + term_bytes(title.into());
+                    prop_assert!(is_any || is_cut || flags > 3 || usize::from(title) > MOST_TITLE);
+                    continue;
+                };
+                for as_coarse in [stream.is_coarse, true] {
+                    let [codes, facts, _] = decoded(&stream, as_coarse);
+                    prop_assert_eq!([codes.len(), facts.len()], [stream.kept; 2]);
+                    prop_assert!(codes.iter().all(|&code| usize::from(code) < CODES));
+                    prop_assert!(facts.iter().all(|&fact| fact < 3));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_without_tokens_is_seven_bytes() {
+        assert_eq!(packed(&[], &[]), [0; HEADER]);
+        let [one, other] = [1, 2].map(|hash| Token { hash, class: Class::Word });
+        assert_eq!(packed(&[one, other], &[]), [WORDS, 0, 2, 0, 0, 2, 0, 0b0000_0010, 0b0000_0010]);
+    }
+}

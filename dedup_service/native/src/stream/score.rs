@@ -107,3 +107,71 @@ impl Points {
 pub fn score_of(pages: &Quantities, letters: f64) -> f64 {
     BIAS + CARD.iter().map(|points| points.of(pages, letters).1).sum::<f64>()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::array::uniform9;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pages(of: [f64; 9]) -> (Quantities, f64) {
+        let [held_longer, held_shorter, letters, hunks, swapped, swapped_numbers, missing_facts, facts, title] = of;
+        let pages = Quantities {
+            held_longer,
+            held_shorter,
+            hunks: 9.0 * hunks,
+            swapped: 9.0 * swapped,
+            swapped_numbers,
+            missing_facts,
+            facts_in_hunks: facts,
+            title_in_hunks: title,
+            ..Quantities::default()
+        };
+        (pages, 3000.0 * letters)
+    }
+
+    fn score((pages, letters): (Quantities, f64)) -> f64 {
+        score_of(&pages, letters)
+    }
+
+    #[test]
+    fn a_card_has_points_between_ascending_knots_and_none_below_0() {
+        for points in &CARD {
+            assert_eq!(points.knots.len(), points.points.len() + 1, "{}", points.name);
+            assert!(points.knots.is_sorted_by(|one, other| one < other), "{}", points.name);
+            assert!(points.points.iter().all(|&points| points >= 0.0), "{}", points.name);
+        }
+    }
+
+    proptest! {
+        /// A score goes up with what pages share, and down with what differs, whatever the other quantities are.
+        #[test]
+        fn a_score_is_monotone_in_each_quantity(of in uniform9(0.0..1.0), place in 0..9_usize, other in 0.0..1.0) {
+            let mut changed = of;
+            changed[place] = other;
+            let (less, more) = if other < of[place] { (changed, of) } else { (of, changed) };
+            let gain = score(pages(more)) - score(pages(less));
+            let is_monotone = if CARD[place].is_against { gain <= 1e-12 } else { gain >= -1e-12 };
+            prop_assert!(is_monotone, "{}", gain);
+        }
+
+        /// Each line has its quantity, and all of its points beyond the last knot.
+        #[test]
+        #[allow(clippy::float_cmp)] // the same values, in other places
+        fn a_score_is_the_sum_of_its_lines(of in uniform9(0.0..1.0)) {
+            let (quantities, letters) = pages(of);
+            let lines = CARD.map(|points| points.of(&quantities, letters));
+            let sum = lines.iter().fold(BIAS, |sum, (_, points)| sum + points);
+            prop_assert!((score((quantities, letters)) - sum).abs() < 1e-9);
+            let ranges = [1.0, 1.0, 3000.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0];
+            prop_assert_eq!(lines.map(|(value, _)| value), std::array::from_fn(|place| ranges[place] * of[place]));
+            for (points, (value, found)) in CARD.iter().zip(lines) {
+                let all: f64 = points.points.iter().sum();
+                prop_assert!(found.abs() <= all + 1e-12 && (found == 0.0 || (found < 0.0) == points.is_against));
+                prop_assert!(value > points.knots[0] || found == 0.0);
+                prop_assert!(value < *points.knots.last().unwrap() || (found.abs() - all).abs() < 1e-12);
+            }
+        }
+    }
+}

@@ -43,6 +43,8 @@ const FRAME_LINE: [usize; 2] = [60, 150];
 const QUOTING_LINE: usize = 160;
 /// Characters before a number in which a name of a count is searched.
 const COUNT_REACH: usize = 12;
+/// Characters before the @ of a mail address (RFC 5321, 4.5.3.1.1); a longer run is not read at each of its words.
+const LONGEST_MAILBOX: usize = 64;
 
 /// Marks of a line of the frame, folded.
 const FRAME_MARKS: [&str; 32] = [
@@ -156,7 +158,9 @@ fn is_quoting(line: &[u32]) -> bool {
     while end > 0 && matches!(char::from_u32(line[end - 1]), Some(' ' | ':')) {
         end -= 1;
     }
-    let ends = ATTRIBUTIONS.iter().any(|word| ends_with(&line[..end], word));
+    let ends = ATTRIBUTIONS
+        .iter()
+        .any(|word| ends_with(&line[..end], word) && is_whole_word(line, end - word.len(), word.len()));
     ends || starts_with(line, "in article ")
         || MAIL_FIELDS.iter().any(|field| {
             starts_with(line, field)
@@ -288,9 +292,12 @@ fn end_of_address(line: &[u32], at: usize, has_mail: bool) -> Option<usize> {
         return None;
     }
     let is_name = |code: u32| is_word_letter(code) || is_digit(code) || matches!(code, 0x5F | 0x2B | 0x2D | 0x2E);
-    let name = rest.iter().take_while(|&&code| is_name(code)).count();
-    let host = rest.get(name + 1..)?.iter().take_while(|&&code| is_name(code)).count();
-    (name > 0 && host > 0 && rest[name] == u32::from('@')).then_some(at + name + 1 + host)
+    let name = rest.iter().take(LONGEST_MAILBOX).take_while(|&&code| is_name(code)).count();
+    if name == 0 || rest.get(name) != Some(&u32::from('@')) {
+        return None;
+    }
+    let host = rest[name + 1..].iter().take_while(|&&code| is_name(code)).count();
+    (host > 0).then_some(at + name + 1 + host)
 }
 
 /// Return where a number of a list or section at the beginning of a line ends; 0 without one.
@@ -345,7 +352,9 @@ fn is_read_count(line: &[u32], at: usize) -> bool {
     while end > 0 && at - end < 3 && matches!(char::from_u32(line[end - 1]), Some(' ' | ':' | '(')) {
         end -= 1;
     }
-    (end.saturating_sub(COUNT_REACH)..end).any(|start| COUNT_NAMES.at(&line[start..end], 0) == Some(end - start))
+    (end.saturating_sub(COUNT_REACH)..end).any(|start| {
+        COUNT_NAMES.at(&line[start..end], 0) == Some(end - start) && is_whole_word(line, start, end - start)
+    })
 }
 
 fn end_of_word(line: &[u32], at: usize) -> usize {

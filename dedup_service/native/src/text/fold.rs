@@ -25,6 +25,7 @@ const MAX_MARKS: usize = 30;
 const ARABIC_VOWELS: RangeInclusive<char> = '\u{64B}'..='\u{652}';
 /// Most characters of a Chinese text.
 const HAN: RangeInclusive<char> = '\u{3400}'..='\u{9FFF}';
+const WIDE_CAPITALS: RangeInclusive<char> = 'Ａ'..='Ｚ';
 const EXPONENTS: &str = "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ";
 const SIGNS_OF_EXPONENTS: &str = "⁺⁻";
 const INDICES_AND_FRACTIONS: &str = "₀₁₂₃₄₅₆₇₈₉¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↉";
@@ -54,12 +55,8 @@ pub fn fold_all<const N: usize>(texts: [&str; N]) -> [Folded; N] {
     let is_less = texts.iter().zip(&apart).any(|(text, apart)| text != apart || text.chars().any(says_less));
     let mut apart = apart.into_iter();
     texts.map(|text| {
-        let points = fold_slowly(&text, Slowly::Folding);
-        let cased = fold_slowly(&text, Slowly::KeepingCase);
-        let is_capital = |&code: &u32| char::from_u32(code).is_some_and(char::is_uppercase);
-        let places = (0_u32..).zip(&cased).filter(|(_, code)| is_capital(code)).map(|(at, _)| at);
-        let capitals = if cased.len() == points.len() { places.collect() } else { Vec::new() };
-        let exact = apart.next().filter(|_| is_less).map(|text| fold_slowly(&text, Slowly::KeepingVowels));
+        let (points, capitals) = fold_slowly(&text, Slowly::Folding).finish();
+        let exact = apart.next().filter(|_| is_less).map(|text| fold_slowly(&text, Slowly::KeepingVowels).finish().0);
         Folded { points, capitals, exact }
     })
 }
@@ -67,7 +64,7 @@ pub fn fold_all<const N: usize>(texts: [&str; N]) -> [Folded; N] {
 /// Return a text folded.
 pub fn fold(text: &str) -> Vec<u32> {
     let text = without_references(text);
-    fold_by_table(&text).map_or_else(|| fold_slowly(&text, Slowly::Folding), |written| written.finish().0)
+    fold_by_table(&text).unwrap_or_else(|| fold_slowly(&text, Slowly::Folding)).finish().0
 }
 
 /// Return a text without references folded, None if the tables cannot.
@@ -77,6 +74,7 @@ fn fold_by_table(text: &str) -> Option<Written> {
     let mut rest = text.chars();
     while let Some(character) = rest.next() {
         let code = u32::from(character);
+        let mut count = 1;
         match characters.folded(code) {
             FoldedForm::One(digit, _) if is_digit(digit) && digit != code => {
                 if is_numeral_beside_digits(character, &written, &rest) {
@@ -92,20 +90,24 @@ fn fold_by_table(text: &str) -> Option<Written> {
                 for (code, marks) in codes.iter().map(|&code| with_marks(code)) {
                     written.push(code, marks);
                 }
+                count = codes.len();
             }
             FoldedForm::Unknown => return None,
         }
         if is_capital(character) {
-            written.capitals.extend(written.points.len().checked_sub(1).map(|at| at as u32));
+            written.push_capital(count);
         }
     }
     Some(written)
 }
 
-/// Return whether a letter is a capital. Those of scripts with capitals are below the signs of East Asia.
+/// Return whether a letter is a capital. Those of scripts with capitals are below the signs of East Asia, and wide ones
+/// above.
 #[inline]
 fn is_capital(character: char) -> bool {
-    character.is_ascii_uppercase() || (!character.is_ascii() && character < '\u{2C00}' && character.is_uppercase())
+    character.is_ascii_uppercase()
+        || (!character.is_ascii() && character < '\u{2C00}' && character.is_uppercase())
+        || WIDE_CAPITALS.contains(&character)
 }
 
 /// What a text that the tables cannot fold is to keep.
@@ -115,29 +117,38 @@ enum Slowly {
     Folding,
     /// Arabic vowels, too, which equality needs.
     KeepingVowels,
-    /// Capitals, too.
-    KeepingCase,
 }
 
 /// Return a text without references folded.
-fn fold_slowly(text: &str, keeping: Slowly) -> Vec<u32> {
+fn fold_slowly(text: &str, keeping: Slowly) -> Written {
     let keeps_vowels = keeping == Slowly::KeepingVowels;
     let characters = characters();
     let mut folded = String::with_capacity(text.len());
+    let mut capitals = Vec::new();
     for character in nfkc(characters, text).chars() {
+        if is_capital(character) {
+            capitals.push(folded.len());
+        }
         match characters.variant(character) {
             Some(plain) if !(keeps_vowels && ARABIC_VOWELS.contains(&character)) => {
                 plain.for_each(|character| push_case_folded(characters, character, &mut folded));
             }
-            _ if keeping == Slowly::KeepingCase => folded.push(character),
             _ => push_case_folded(characters, character, &mut folded),
         }
     }
-    let mut written = Written::with_capacity(folded.len() / 2);
-    for code in nfkc(characters, &folded).chars().map(u32::from) {
-        written.push(code, characters.marks(code));
+    let again = nfkc(characters, &folded);
+    if again != folded {
+        capitals.clear();
     }
-    written.finish().0
+    let mut capitals = capitals.into_iter().peekable();
+    let mut written = Written::with_capacity(folded.len() / 2);
+    for (at, code) in again.char_indices().map(|(at, character)| (at, u32::from(character))) {
+        written.push(code, characters.marks(code));
+        if capitals.next_if_eq(&at).is_some() {
+            written.push_capital(1);
+        }
+    }
+    written
 }
 
 fn is_digit(code: u32) -> bool {
@@ -235,6 +246,12 @@ impl Written {
             self.points.push(space);
         }
         self.points.push(code);
+    }
+
+    /// The letter written last, as so many code points, was a capital.
+    #[inline]
+    fn push_capital(&mut self, count: usize) {
+        self.capitals.extend(self.points.len().checked_sub(count.max(1)).map(|at| at as u32));
     }
 
     /// Return the text in simplified Chinese, and the places of its capitals.
@@ -346,8 +363,35 @@ mod tests {
         for character in ('\0'..=char::MAX).filter(|character| !('\u{E1000}'..'\u{10FFFE}').contains(character)) {
             for sample in [character.to_string(), format!("Ä{character} {character}b")] {
                 if let Some(quick) = fold_by_table(&sample) {
-                    assert_eq!(quick.finish().0, fold_slowly(&sample, Slowly::Folding), "{:x}", u32::from(character));
+                    let [quick, slow] = [quick, fold_slowly(&sample, Slowly::Folding)].map(Written::finish);
+                    assert_eq!(quick.0, slow.0, "{:x}", u32::from(character));
+                    let is_known = |at: &u32| slow.1.contains(at) || slow.1.is_empty();
+                    assert!(
+                        quick.1.iter().all(is_known),
+                        "{:x}: {:?}, not {:?}",
+                        u32::from(character),
+                        quick.1,
+                        slow.1
+                    );
                 }
+            }
+        }
+    }
+
+    /// By table, and slowly beside a mark that the tables cannot fold.
+    #[test]
+    fn capitals_are_known_where_folding_writes_them() {
+        for (sample, folded, capitals) in [
+            ("Straße IN Köln", "strasse in köln", &[0, 8, 9, 11][..]),
+            ("  Ａb \n &Auml;\u{AD}X 東Ω", "ab\näx 东ω", &[0, 3, 4, 7]),
+            ("ﬁ İA ẞb ЖÉ", "fi i\u{307}a ssb жé", &[3, 5, 7, 11, 12]),
+            ("nothing 大", "nothing 大", &[]),
+        ] {
+            for behind in ["", " e\u{301}"] {
+                assert_eq!(fold_by_table(behind).is_some(), behind.is_empty());
+                let [_, found] = fold_all(["", &format!("{sample}{behind}")]);
+                let expected = format!("{folded}{}", if behind.is_empty() { "" } else { " é" });
+                assert_eq!((text(&found.points), &found.capitals[..]), (expected, capitals));
             }
         }
     }
@@ -384,7 +428,7 @@ mod tests {
         fn tables_and_definition_give_the_same_text(sample in texts()) {
             let plain = without_references(&sample);
             if let Some(quick) = fold_by_table(&plain) {
-                prop_assert_eq!(quick.finish().0, fold_slowly(&plain, Slowly::Folding));
+                prop_assert_eq!(quick.finish().0, fold_slowly(&plain, Slowly::Folding).finish().0);
                 prop_assert_eq!(with_numbers_apart(&plain), plain);
             }
         }
