@@ -1,9 +1,10 @@
 //! What two streams say of two pages: how much of each the other holds, and what differs.
 //!
 //! A seed is the shortest window of tokens that weighs as much as five characters, or three words (coarse: seven
-//! characters); one at the end may weigh less, for a last token that is in no other. A token is held if a seed with it occurs in the other page; order does not count. A hunk is a run of
-//! tokens that are not held. Two hunks are paired if one follows the token that the one before the other is found at; facts that stand on both sides of a
-//! pair and differ were swapped.
+//! characters); one at the end may weigh less, for a last token that is in no other. A token is held if a seed with it
+//! occurs in the other page; order does not count. A hunk is a run of tokens that are not held. Two hunks are paired if
+//! one begins where the token before the other was found; facts that stand on both sides of a pair and differ were
+//! swapped.
 //!
 //! Every quantity is the same in both orders. Sources: Manber, "Finding similar files in a large file system", 1994
 //! (equal passages by hashes of windows); docs/adr/0038 (the quantities, and what each is worth).
@@ -234,10 +235,10 @@ impl Side {
     /// Lengthen runs by equal tokens: coarse seeds are long.
     fn lengthen(&mut self, theirs: &[u8]) {
         let codes = &self.tokens.codes;
-        for at in 1..codes.len() {
+        for (at, code) in codes.iter().enumerate().skip(1) {
             if self.held[at] == NOWHERE && self.held[at - 1] != NOWHERE {
                 let other = self.held[at - 1] + 1;
-                if theirs.get(other as usize) == Some(&codes[at]) {
+                if theirs.get(other as usize) == Some(code) {
                     self.held[at] = other;
                 }
             }
@@ -355,20 +356,19 @@ fn missing_facts(one: &Side, other: &Side) -> f64 {
 /// Share of the words and pairs of neighbours of one title alone that stand in its page's hunks, the mean of both.
 fn title_in_hunks(streams: [&Stream; 2], sides: [&Side; 2], is_coarse: bool) -> f64 {
     let titles = streams.map(|stream| stream.title().collect::<smallvec::SmallVec<[u16; MOST_TITLE]>>());
-    if titles.iter().any(|title| title.is_empty()) {
+    if titles.iter().any(smallvec::SmallVec::is_empty) {
         return 0.0;
     }
     let of =
         |place: usize| own_terms_in_hunks(streams[place], &titles[place], &titles[1 - place], sides[place], is_coarse);
-    (of(0) + of(1)) / 2.0
+    f64::midpoint(of(0), of(1))
 }
 
 fn own_terms_in_hunks(stream: &Stream, title: &[u16], other: &[u16], side: &Side, is_coarse: bool) -> f64 {
     let code = |value: u16| Stream::title_code(value, is_coarse);
     let is_new = |terms: &[u16], place: usize| {
-        let term = &terms[..];
-        !other.windows(term.len()).any(|window| window == term)
-            && !title[..place + term.len() - 1].windows(term.len()).any(|window| window == term)
+        !other.windows(terms.len()).any(|window| window == terms)
+            && !title[..place + terms.len() - 1].windows(terms.len()).any(|window| window == terms)
     };
     let mut total = 0;
     let mut pairs = smallvec::SmallVec::<[(u8, u8); MOST_TITLE]>::new();

@@ -12,8 +12,8 @@ use super::tokens::{Class, Token, find_tokens, hash_of};
 use crate::memory::{GAMMA, mix64};
 use crate::text::page_text::PageText;
 
-/// Return a token as it is written in these tests: its text, and w for a word, c a capital, n a number, o an ordinal, or
-/// nothing for a character.
+/// Return a token as it is written in these tests: its text, and w for a word, c a capital, n a number, o an ordinal,
+/// or nothing for a character.
 fn token(written: &str) -> Token {
     let (text, class) = match written.rsplit_once('/') {
         Some((text, "w")) => (text, Class::Word),
@@ -205,7 +205,8 @@ fn seeds(codes: &[u16], least: usize) -> Vec<Range<usize>> {
     seeds
 }
 
-/// Where each token stands in the other page: as the shortest seed says that ends with it, or else the first one around it.
+/// Where each token stands in the other page: as the shortest seed says that ends with it, or else the first one around
+/// it.
 fn held(ours: &[u16], theirs: &[u16], is_coarse: bool) -> Vec<Option<usize>> {
     let least = SEED[usize::from(is_coarse)];
     let firsts: HashMap<&[u16], usize> =
@@ -403,7 +404,7 @@ proptest! {
         prop_assert_eq!(compared(&[page.clone(), page]), all);
     }
 
-    /// Streams are read from disk: whatever they say, they are compared, and by what was compared before nothing changes.
+    /// Streams are read from disk: whatever they say, they are compared, also after others by the same comparer.
     #[test]
     fn any_bytes_can_be_compared(
         headers in [(0..4_u8, 0..=32_u8, 0..300_u32), (0..4_u8, 0..=32_u8, 0..9000_u32)],
@@ -429,7 +430,8 @@ proptest! {
             found.title_in_hunks,
         ];
         prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{:?}", found);
-        prop_assert!(found.hunks.is_finite() && found.hunks >= 0.0 && found.swapped.is_finite() && found.swapped >= 0.0);
+        let rates = [found.hunks, found.swapped];
+        prop_assert!(rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0), "{:?}", found);
         let packed = packed(&before);
         comparer.compare(&Stream::new(&packed[0]).unwrap(), &Stream::new(&packed[1]).unwrap());
         prop_assert_eq!(comparer.compare(&one, &other), found);
