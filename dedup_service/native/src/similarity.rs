@@ -179,9 +179,9 @@ impl<'a> Similarity<'a> {
         score_of(self.quantities(), self.min_letters)
     }
 
-    /// 1 if the pages look like two items of a series: of one host, under one title, with other numbers first.
+    /// 1 if the pages look like two items of a series: of one host, under one title, each with a number of its own at the beginning.
     pub fn series(&self) -> f64 {
-        f64::from(self.same_host && self.title >= SERIES_TITLE && self.quantities().first_numbers_differ)
+        f64::from(self.same_host && self.title >= SERIES_TITLE && self.quantities().begin_with_own_numbers)
     }
 
     /// Jaccard similarity of keywords, tags and references, 0 to 1; none if one page states none.

@@ -20,7 +20,7 @@ const MOST_SWAPPED: usize = 6;
 /// How near to the cut of a page the other's last held token is, if what follows in the other was cut off.
 const NEAR_CUT: usize = 64;
 /// Tokens at the beginning of a page among which its date is.
-const BEGINNING: usize = 40;
+const BEGINNING: usize = 24;
 const NOWHERE: i32 = -1;
 
 /// What is compared of two pages.
@@ -44,8 +44,8 @@ pub struct Quantities {
     pub title_in_hunks: f64,
     /// Share of the seeds of both pages that are in both, 0 to 1.
     pub jaccard: f64,
-    /// Whether both pages begin with numbers, as a date is, and the first ones differ.
-    pub first_numbers_differ: bool,
+    /// Whether each page has a number at its beginning, as of a date, that the other does not hold.
+    pub begin_with_own_numbers: bool,
 }
 
 /// Compares pages. It is kept for many, whose parts then need no new memory.
@@ -198,7 +198,7 @@ impl Comparer {
             facts_in_hunks: share(of_one[1] + of_other[1], of_one[0] + of_other[0]),
             title_in_hunks: title_in_hunks(streams, [one, other], is_coarse),
             jaccard: 0.0,
-            first_numbers_differ: one.first_number().zip(other.first_number()).is_some_and(|(one, other)| one != other),
+            begin_with_own_numbers: one.begins_with_own_number() && other.begins_with_own_number(),
         }
     }
 }
@@ -301,11 +301,9 @@ impl Side {
         })
     }
 
-    /// The first number near the beginning that the other page does not hold there.
-    fn first_number(&self) -> Option<u16> {
-        let beginning = self.tokens.facts.iter().zip(&self.held).take(BEGINNING);
-        let at = beginning.clone().position(|(&fact, _)| fact == 2)?;
-        (self.held[at] == NOWHERE).then_some(self.tokens.values[at])
+    /// Whether a number at the beginning is not held.
+    fn begins_with_own_number(&self) -> bool {
+        self.tokens.facts.iter().zip(&self.held).take(BEGINNING).any(|(&fact, &held)| fact == 2 && held == NOWHERE)
     }
 
     fn held_numbers(&self) -> usize {
