@@ -43,10 +43,13 @@ A bank's statements on one page of its site keep nine tenths of their words from
 """
 
 BALANCED = (
-    MatchRow(name="nearly the same text", min_letters=LONG, jaccard=NEAR, score=0.0, series=0),
+    MatchRow(name="nearly the same text", min_letters=LONG, jaccard=NEAR, score=-0.15, series=0),
     MatchRow(name="nearly the same text, in spite of a series", min_letters=LONG, jaccard=NEAR, score=SERIES),
 )
-"""The score says what the two texts share and what differs; above 0, more such pairs are copies than not."""
+"""The score says what the two texts share and what differs; above 0, more such pairs are copies than not.
+
+A little below, the stream of news finds more edited copies than it loses other pages.
+"""
 
 PRECISE = (
     MatchRow(name="nearly the same text, no figure changed", min_letters=LONG, jaccard=NEAR, score=1.0, figures=0.5),
