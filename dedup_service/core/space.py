@@ -14,7 +14,7 @@ from dedup_service.core.features.weighting_schemes import Scheme
 
 SHINGLE = 3
 PAIRS = "pairs"
-ALGORITHM = 4
+ALGORITHM = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Space:
     idf, stop_words, markers, user_words: digests of the tables in use.
     bits: width of a fingerprint. shingle: characters per n-gram of the `body` channel.
     min_letters: a body with fewer letters is too short to judge.
-    algorithm: incremented when a change of this project's code changes fingerprints.
+    algorithm: incremented when a change of this project's code changes fingerprints, evidence or keys.
     """
 
     scheme: Scheme

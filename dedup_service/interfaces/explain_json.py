@@ -12,6 +12,7 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.explain.channels import BlockView, ChannelView, FeatureComparison
 from dedup_service.core.explain.pair import PairView
 from dedup_service.core.explain.rule_table import QUANTITIES, BoundView, RowView
+from dedup_service.core.explain.score import ScoreView
 from dedup_service.core.fingerprinter import Feature
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.verdict import Verdict
@@ -126,6 +127,7 @@ def _pair(explanation: Explanation, pair: PairExplained) -> dict[str, Any]:
         "likeness": {name: _number(getattr(view.similarity, name)) for name in QUANTITIES},
         "rows": _rows(view),
         "nearest_row": None if view.nearest is None else view.nearest.name,
+        "score": _score(view.score),
         "features": None if pair.features is None else _features(pair.features),
         "host_letters": {"one": view.host_letters[0], "other": view.host_letters[1]},
         **_texts(explanation.text, pair.text, pair.host_spans),
@@ -176,6 +178,23 @@ def _bound(bound: BoundView) -> dict[str, Any]:
         "bound": bound.bound,
         "value": _number(bound.value),
         "holds": bound.holds,
+    }
+
+
+def _score(score: ScoreView | None) -> dict[str, Any] | None:
+    if score is None:
+        return None
+    return {
+        "sum": round(score.sum, 4),
+        "probability": round(score.probability, 4),
+        "row": score.row,
+        "bound": score.bound.bound,
+        "holds": score.bound.holds,
+        "intercept": round(score.intercept, 4),
+        "quantities": [
+            {"name": quantity.name, "value": _number(quantity.value), "points": round(quantity.points, 4)}
+            for quantity in score.quantities
+        ],
     }
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
+from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.explain_json import MAX_LETTERS, explanation_to_dict
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.explain.explainer import Explainer
@@ -27,10 +29,10 @@ def page(number: int, text: str, title: str = "") -> Page:
     return Page(url=url, canonical_url=url, id=f"p{number}", title=title, text=text)
 
 
-def values_of(one: Page, other: Page, **more: Any) -> dict[str, Any]:
+def values_of(one: Page, other: Page, rule: MatchRule | None = None, **more: Any) -> dict[str, Any]:
     """Return the explanation of the second page after the first, encoded and decoded."""
     given = {1: one, 2: other}
-    with NearDuplicateFilter.open(None) as dedup:
+    with NearDuplicateFilter.open(None, rule=rule) as dedup:
         dedup.check_many([one, other])
         explainer = Explainer(live_pages(dedup), build_fingerprinter, lambda known: given.get(known.sequence))
         found = explainer.explain(2, compare_with=1, **more)
@@ -87,6 +89,23 @@ def test_every_bound_has_its_value() -> None:
     for channel in match["channels"]:
         assert channel["distance"] == len(channel["bits"]) == sum(block["differing"] for block in channel["blocks"])
         assert (int(channel["one"], 16) ^ int(channel["other"], 16)).bit_count() == channel["distance"]
+
+
+def test_a_rule_with_a_score_shows_its_points() -> None:
+    """They add up to the sum that the bound is compared with; a rule that asks for no score has none."""
+    row = MatchRow(name="enough points", jaccard=0.1, score=1.0)
+    one, other = page(1, TEXT), page(2, TEXT.replace("bridge", "viaduct") + " And 5 more.")
+    match = values_of(one, other, MatchRule(keys=True, verified=(row,)))["match"]
+    score = match["score"]
+    points = [quantity["points"] for quantity in score["quantities"]]
+    assert len(points) == 9
+    assert sum(points, score["intercept"]) == pytest.approx(score["sum"], abs=0.001)
+    assert 0.5 < score["probability"] < 1
+    assert (score["row"], score["bound"], score["holds"]) == ("enough points", 1.0, True)
+    (bound,) = [bound for bound in match["rows"][0]["bounds"] if bound["quantity"] == "score"]
+    assert bound["value"] == score["sum"] == match["likeness"]["score"]
+    plain = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=0.1),))
+    assert values_of(one, other, plain)["match"]["score"] is None
 
 
 def test_pages_without_text() -> None:

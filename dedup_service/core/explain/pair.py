@@ -15,6 +15,7 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.channels import ChannelView, compare_channel
 from dedup_service.core.explain.rule_table import RowView, nearest_row, rows_of
+from dedup_service.core.explain.score import ScoreView, score_under
 from dedup_service.core.index import path_keys
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.rule import MatchRule
@@ -75,6 +76,11 @@ class PairView:
     def nearest(self) -> RowView | None:
         """The row that holds, or the nearest one."""
         return nearest_row(self.rows)
+
+    @property
+    def score(self) -> ScoreView | None:
+        """The score, quantity by quantity; None if no row of the rule bounds it."""
+        return score_under(self.rows, self.similarity)
 
     @property
     def why_not(self) -> str | None:

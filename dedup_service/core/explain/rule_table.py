@@ -37,8 +37,12 @@ class BoundView:
 
     @property
     def missed_by(self) -> float:
-        """How far the value is from the bound, as a share of the bound; 0 if it holds."""
-        return 0.0 if self.holds else abs(float(self.value) - self.bound) / max(self.bound, _MIN_BOUND)
+        """How far the value is from the bound: of a score in points, else as a share of the bound; 0 if it holds."""
+        if self.holds:
+            return 0.0
+        # A score of 0 is like any other, and a bound on it may be below 0: a share of it says nothing.
+        unit = 1.0 if self.quantity == "score" else max(self.bound, _MIN_BOUND)
+        return abs(float(self.value) - self.bound) / unit
 
     def __str__(self) -> str:
         side = "at least" if self.at_least else "at most"

@@ -4,6 +4,7 @@ Each bound is a field of `MatchRow` and reads the attribute of `core.evidence.si
 the same name. A verdict's reason quotes the name of the row.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -104,6 +105,10 @@ class MatchRow:
             raise ConfigurationError(
                 f"row {self.name!r} needs a jaccard above 0: pages without a common shingle never match"
             )
+        if self.series not in (None, 0, 1) or isinstance(self.series, bool):
+            raise ConfigurationError(f"series of row {self.name!r} must be 0 or 1, got {self.series!r}")
+        if self.score is not None and not math.isfinite(self.score):
+            raise ConfigurationError(f"score of row {self.name!r} must be a number, got {self.score}")
         # A bound that is not a number would hold for all pages or for none, by the direction of a comparison.
         if not all((getattr(self, bound) or 0) >= 0 for bound in ("min_letters", *UPPER_BOUNDS)):
             raise ConfigurationError(f"row {self.name!r} has a bound below 0, or one that is no number; give 0 or more")

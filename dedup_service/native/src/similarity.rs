@@ -31,6 +31,8 @@ pub const MAX_RADIUS: u32 = 7;
 
 /// Share of title terms in common from which two pages of one host have one title.
 const SERIES_TITLE: f64 = 0.8;
+/// Tokens that a page needs to be compared by them: a list of links has few.
+const MIN_TOKENS: usize = 30;
 /// Bits of a sketch.
 const BINS: u32 = sketch::BINS as u32;
 
@@ -166,10 +168,12 @@ impl<'a> Similarity<'a> {
         }
     }
 
-    /// What the streams of tokens say of the two pages; nothing is held if one has none.
+    /// What the streams of tokens say of the two pages; nothing is held if one has too few.
     pub fn quantities(&self) -> &Quantities {
         self.quantities.get_or_init(|| match &self.streams {
-            [Some(one), Some(other)] => Comparer::default().compare(one, other),
+            [Some(one), Some(other)] if one.tokens.min(other.tokens) >= MIN_TOKENS => {
+                Comparer::default().compare(one, other)
+            }
             _ => Quantities::default(),
         })
     }
@@ -179,7 +183,8 @@ impl<'a> Similarity<'a> {
         score_of(self.quantities(), self.min_letters)
     }
 
-    /// 1 if the pages look like two items of a series: of one host, under one title, each with a number of its own at the beginning.
+    /// 1 if the pages look like two items of a series: of one host, under one title, each with a number of its own at
+    /// the beginning.
     pub fn series(&self) -> f64 {
         f64::from(self.same_host && self.title >= SERIES_TITLE && self.quantities().begin_with_own_numbers)
     }

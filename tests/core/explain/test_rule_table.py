@@ -32,6 +32,8 @@ ROWS = st.builds(
     length_ratio=st.none() | st.sampled_from([1.0, 1.1, 3.0]),
     metadata=SHARES,
     combined=SHARES,
+    score=st.none() | st.sampled_from([-2.0, 0.0, 3.0]),
+    series=st.none() | st.sampled_from([0, 1]),
     words_distance=st.none() | st.integers(0, 64),
     body_distance=st.none() | st.integers(0, 64),
 )

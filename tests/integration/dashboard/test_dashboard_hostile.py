@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dedup_service.core.page import Page
+from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.http.access_guard import Token
 from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
@@ -146,6 +147,37 @@ def test_a_correction_changes_the_next_verdict(dedup: WatchedFilter, watch: Call
     page.get_by_role("button", name="Is a duplicate of it").click()
     expect(page.locator("#said")).to_contain_text("in force")
     assert dedup.give("https://b.example/1", "One story", text) != "unique"
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_the_score_is_shown_by_quantity(
+    tmp_path: Path, watch: Callable[..., BrowserPage], size: tuple[int, int]
+) -> None:
+    """A row for each of the nine with its points and a bar, in the order of their size; then their sum."""
+    row = MatchRow(name="enough points", jaccard=0.1, score=-0.25)
+    opened = WatchedFilter(tmp_path / "state", rule=MatchRule(keys=True, verified=(row,)))
+    try:
+        text = ". ".join(article(seed, 12) for seed in range(20))
+        opened.give("https://a.example/1", "One story", text)
+        assert opened.give("https://b.example/1", "One story", text.replace("bridge", "viaduct")) == "duplicate"
+        watched = watch(opened.url, size)
+        page = watched.page
+        page.goto("/why?url=https://b.example/1")
+        expect(page.locator("[data-figure=score]")).to_contain_text("enough points")
+        score = json.loads(page.request.get("/api/why?url=https://b.example/1").text())["match"]["score"]
+        rows = page.get_by_role("region", name="Points of each quantity of the score").locator("tbody tr")
+        cells = [row.locator("td").all_inner_texts() for row in rows.all()]
+        assert [row[0] for row in cells] == [*(each["name"] for each in score["quantities"]), "every pair", "sum"]
+        assert cells[-1][2] == f"{score['sum']:+.2f}".replace("-", "−")
+        widths = rows.locator("td.bar span").evaluate_all("bars => bars.map(bar => bar.clientWidth)")
+        assert len(widths) == 9
+        assert widths == sorted(widths, reverse=True)
+        against = rows.locator("td.bar span.against")
+        expect(against).to_have_count(sum(each["points"] < 0 for each in score["quantities"]))
+        assert watched.overflow() == 0
+        assert watched.axe() == []
+    finally:
+        opened.close()
 
 
 def test_a_lost_connection_is_restored(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:

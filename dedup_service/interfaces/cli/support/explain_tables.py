@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rich.bar import Bar
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +29,8 @@ DECIDED_BY = {
 }
 MAX_WORDS = 12
 """Words shown of each list: shared, and of one page alone."""
+BAR = 20
+"""Width of a bar in characters: to the left of its middle against a match, to the right for one."""
 
 
 def show_explanation(console: Console, explanation: Explanation) -> None:
@@ -81,6 +84,8 @@ def _pair(console: Console, pair: dict[str, Any]) -> None:
     _host_letters(console, pair)
     _channels(console, pair)
     _rows(console, pair["rows"])
+    if pair["score"] is not None:
+        _score(console, pair["score"])
     if pair["features"] is not None:
         _features(console, pair["features"])
 
@@ -119,6 +124,20 @@ def _rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:
             bounds.append(("" if not bounds else ", ") + (text if bound["holds"] else f"[no: {text}]"))
         holds = "decides" if row["decides"] else "yes" if row["holds"] else "no"
         table.add_row(Text(terminal_safe(row["name"])), holds, bounds)
+    console.print(table)
+
+
+def _score(console: Console, score: dict[str, Any]) -> None:
+    table = _table("the score", ("quantity", "value", "points", "against ← → for"))
+    largest = max(abs(quantity["points"]) for quantity in score["quantities"]) or 1
+    for quantity in score["quantities"]:
+        points = quantity["points"]
+        bar = Bar(2 * largest, largest + min(points, 0), largest + max(points, 0), width=BAR)
+        table.add_row(quantity["name"], _cell(quantity["value"]), f"{points:+.2f}", bar)
+    table.add_row("every pair", "", f"{score['intercept']:+.2f}", end_section=True)
+    table.add_row("sum", "", f"{score['sum']:+.2f}", f"probability {score['probability']:.2f}")
+    asked = f"{'reached' if score['holds'] else 'missed'}: {score['row']}"
+    table.add_row("threshold", "", f"{score['bound']:+.2f}", Text(terminal_safe(asked)))
     console.print(table)
 
 

@@ -62,6 +62,13 @@ export function card(columns, cells, attributes = {}) {
   }));
 }
 
+// A bar of this share of its cell, which has the class "bar".
+export function bar(share, kind = null) {
+  const inner = el("span", { class: kind, "aria-hidden": "true" });
+  inner.style.width = `${Math.round(share * 100)}%`;
+  return inner;
+}
+
 // Replace the content after the heading of a section, where it changed; focus, selection and scrolling are kept.
 export function fill(section, ...content) {
   const heading = section.querySelector(":scope > h2");

@@ -1,5 +1,5 @@
 // The sections with tables and sentences: everything but charts and the newest duplicates.
-import { foreign, el, fill, link, table } from "./dom.js";
+import { bar, foreign, el, fill, link, table } from "./dom.js";
 import { bytes, count, percent, rate } from "./format.js";
 import { whyLink } from "./rows.js";
 
@@ -47,12 +47,6 @@ function claims(pages) {
   if (!pages) return null;
   return el("p", { "data-figure": "claim_refused" },
     `${count(pages)} pages name a page with another text as canonical. Each was judged under its own address.`);
-}
-
-function bar(share) {
-  const inner = el("span", { "aria-hidden": "true" });
-  inner.style.width = `${Math.round(share * 100)}%`;
-  return inner;
 }
 
 export function falseDrops(data) {

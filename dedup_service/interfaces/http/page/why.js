@@ -67,7 +67,7 @@ function showVerdict({ page, verdict, decided_by: decided, policy, space, notes 
     el("dl", { class: "facts" },
       fact("Page", link(page.url, page.title || page.url)),
       fact("Group", el("a", { href: `/group?sequence=${page.sequence}` }, "all its copies")),
-      fact("Score", score(verdict.score)),
+      fact("Score of the verdict", score(verdict.score)),
       fact("Rule in force", foreign(policy.text)),
       fact("Space", space)),
     notes.map((text) => note(foreign(text))));

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dedup_service.interfaces.cli.support.explain_tables import BAR
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 TEXT = ". ".join(article(seed, 12) for seed in range(20))
@@ -49,6 +50,54 @@ def test_a_duplicate_is_explained_side_by_side(cli: Cli, state: Path) -> None:
         assert text in ran.out
     assert "\x1b" not in ran.out
     assert "\u202e" not in ran.out
+
+
+SCORED = """
+[candidates]
+keys = true
+
+[[match]]
+name = "enough points"
+jaccard = 0.1
+score = {bound}
+"""
+
+
+@pytest.mark.parametrize(("bound", "outcome"), [(-0.25, "reached"), (50, "missed")])
+def test_the_score_is_shown_by_quantity(cli: Cli, tmp_path: Path, bound: float, outcome: str) -> None:
+    """A line for each with its points and a bar, whose side and length are theirs; then sum and threshold."""
+    profile = tmp_path / "profile.toml"
+    profile.write_text(SCORED.format(bound=bound))
+    edited = ". ".join(article(seed, 12) for seed in range(2, 22)) + " In 2024."
+    pages = write_lines(tmp_path / "scored.jsonl", [page(0, TEXT), page(1, edited)])
+    assert cli("filter", pages, "--state", tmp_path / "scored", "--profile", profile, "-q").code == 0
+    asked = ("why", "p1", "--of", "p0", "--state", tmp_path / "scored")
+    score = cli(*asked, "--json").lines[0]["match"]["score"]
+    shown = cli(*asked).out.partition("the score")[2].partition("words of the largest weight")[0]
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.splitlines() if "│" in line]
+    assert [row[0] for row in cells] == [
+        *(quantity["name"] for quantity in score["quantities"]), "every pair", "sum", "threshold"
+    ]  # fmt: skip
+    bars = [line.split("│")[4] for line in shown.splitlines() if "│" in line]
+    lengths = [len(bar.strip()) for bar in bars[:9]]
+    assert lengths == sorted(lengths, reverse=True)
+    for quantity, row, bar in zip(score["quantities"], cells, bars, strict=False):
+        points = quantity["points"]
+        assert row[2] == f"{points:+.2f}"
+        left, right = bar[1 : 1 + BAR // 2].strip(), bar[1 + BAR // 2 :].strip()
+        assert bool(left) <= (points < 0)
+        assert bool(right) <= (points > 0)
+    assert cells[-2][2:] == [f"{score['sum']:+.2f}", f"probability {score['probability']:.2f}"]
+    assert cells[-1][2:] == [f"{bound:+.2f}", f"{outcome}: enough points"]
+
+
+def test_a_rule_without_a_score_shows_none(cli: Cli, tmp_path: Path) -> None:
+    """Distance alone decides, and nothing is said of points."""
+    pages = write_lines(tmp_path / "plain.jsonl", [page(0, TEXT), page(1, TEXT + " In 2024.")])
+    assert cli("filter", pages, "--state", tmp_path / "plain", "--profile", "simhash", "-q").code == 0
+    shown = cli("why", "p1", "--of", "p0", "--state", tmp_path / "plain").out
+    assert "the rule, row by row" in shown
+    assert "the score" not in shown
 
 
 def test_a_kept_page_is_explained_by_its_neighbours(cli: Cli, state: Path) -> None:
