@@ -21,12 +21,12 @@ SPACE = Space(
 @pytest.mark.parametrize(
     ("scheme", "space_id"),
     [
-        ("twinsieve", "twinsieve-de975eae36f2"),
-        ("tf", "tf-e11246ae8a10"),
-        ("levels", "levels-5dd53ab1ea34"),
-        ("wang2019", "wang2019-7c12f393e1b2"),
-        ("zhang2020", "zhang2020-69c2bb6fe361"),
-        ("seed-java", "seed-java-b332fed4ff5c"),
+        ("twinsieve", "twinsieve-88b4220fff98"),
+        ("tf", "tf-7dc6413feb78"),
+        ("levels", "levels-caffba2b3b38"),
+        ("wang2019", "wang2019-2d08b89f33a7"),
+        ("zhang2020", "zhang2020-e32c5fc351ed"),
+        ("seed-java", "seed-java-c0ea859082fe"),
     ],
 )
 def test_the_space_id_of_every_scheme_is_fixed(scheme: str, space_id: str) -> None:

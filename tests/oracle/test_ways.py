@@ -71,6 +71,6 @@ def test_verdicts_are_those_of_brute_force(case: str, way: str, tmp_path: Path) 
 def test_the_crawls_have_all_kinds_of_verdicts(case: str) -> None:
     """Otherwise the comparison would say little."""
     kinds = Counter(answer.verdict for answer in log_of(case).oracle.answers.values())
-    assert min(kinds[kind] for kind in ("unique", "duplicate", "unchanged", "updated", "undecided")) > 5
+    assert min(kinds[kind] for kind in ("unique", "duplicate", "unchanged", "updated", "undecided")) >= 5
     values = [answer.value or b"" for answer in log_of(case).oracle.answers.values()]
     assert case != "guarded" or sum(b'"reason":"guard' in value for value in values) > 20

@@ -120,6 +120,7 @@ class CandidatePairs:
 
 _SCALE = {
     "min_letters": 160.0,
+    "score": 4.0,
     "missing_numbers": 8.0,
     "length_ratio": 2.0,
     "words_distance": 64.0,
@@ -157,7 +158,10 @@ def margin(rule: MatchRule, similarity: Similarity) -> float:
 def _row_margin(row: MatchRow, similarity: Similarity) -> float:
     slacks: list[float] = []
     for name, bound in row.to_dict().items():
-        if name != "name":
+        if name == "series":  # yes or no: a bound that holds is not near
+            if similarity.series > bound:
+                return _FAR
+        elif name != "name":
             slack = getattr(similarity, name) - bound
             slacks.append((-slack if name in UPPER_BOUNDS else slack) / _SCALE.get(name, 1.0))
     return max(_FAR, min(slacks))

@@ -16,7 +16,7 @@ from dedup_service.core.url import url_hash
 from tests.made_evidence import prepared_text
 
 _words = random.Random(11)
-SENTENCES = ["".join(_words.choices("abcdefghijklmnopqrstuvwxyz ", k=70)) + ". " for _ in range(40)]
+SENTENCES = ["".join(_words.choices("abcdefghijklmnopqrstuvwxyz" + " " * 6, k=70)) + ". " for _ in range(40)]
 TEMPLATE = SENTENCES[:12]
 OWN = SENTENCES[12:]
 

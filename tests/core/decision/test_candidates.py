@@ -94,8 +94,8 @@ def test_evidence_and_keys_that_are_none_stop_nobody(evidence: bytes, keys: byte
 def test_a_candidate_in_the_cells_is_found_however_far_back() -> None:
     """Edited copies of the first, a middle and the latest page of a site with a template, behind the window."""
     rng = random.Random(9)
-    sentences = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=60)) + ". " for _ in range(4_100)]
-    template = sentences[:12]
+    sentences = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz" + " " * 6, k=60)) + ". " for _ in range(4_100)]
+    template = sentences[:6]
 
     run = Run(rule_for(), IndexLayout(slots=8, window=16))
     own = [sentences[12 + 8 * number : 20 + 8 * number] for number in range(500)]

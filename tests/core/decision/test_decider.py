@@ -76,7 +76,7 @@ def claiming(page: PreparedPage, claimed: str) -> PreparedPage:
 def sentences(count: int) -> list[str]:
     """Sentences without anything in common but letters."""
     rng = random.Random(5)
-    return ["".join(rng.choices(string.ascii_lowercase + " ", k=60)) + "。" for _ in range(count)]
+    return ["".join(rng.choices(string.ascii_lowercase + " " * 6, k=60)) + "。" for _ in range(count)]
 
 
 HARBOUR = sentences(12)

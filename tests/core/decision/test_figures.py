@@ -125,7 +125,7 @@ def test_a_page_that_differs_in_a_figure_is_kept_with_a_reason() -> None:
     one, other = (prepared(str(at), text) for at, text in enumerate(pair(LANGUAGES["English"], "value", 2)))
     for profile, kind, reason in (
         ("precise", VerdictKind.UNIQUE, "differs in a figure from page 1"),
-        ("balanced", VerdictKind.DUPLICATE, "held whole"),
+        ("balanced", VerdictKind.DUPLICATE, "nearly the same text"),
     ):
         decider = Decider(PROFILES[profile], "space", Names())
         decider.decide(1, one)

@@ -31,7 +31,7 @@ def collected(pages: list[PreparedPage]) -> CandidatePairs:
 
 def test_edited_copies_are_found_with_their_margins() -> None:
     """There are pairs of one story on both sides of the rule, and no pairs of different stories."""
-    pages = [prepared(at, edited(at % 8, max(0, at - 8))) for at in range(16)]
+    pages = [prepared(at, edited(at % 8, 2 * max(0, at - 8))) for at in range(16)]
     found = collected(pages).pairs
     assert {(pair.a, pair.b) for pair in found} <= {(at, at + 8) for at in range(8)}
     assert {pair.margin >= 0 for pair in found} == {True, False}

@@ -30,7 +30,7 @@ DEFAULT = Guards()
 def sentences(seed: str, number: int) -> list[str]:
     """Sentences that no other seed has."""
     rng = random.Random(seed)
-    return ["".join(rng.choices(string.ascii_lowercase + " ", k=60)) + ". " for _ in range(number)]
+    return ["".join(rng.choices(string.ascii_lowercase + " " * 6, k=60)) + ". " for _ in range(number)]
 
 
 def headline(seed: str) -> str:

@@ -70,7 +70,7 @@ def log_of(
 
 def of_crowd(number: int, story: int) -> PreparedPage:
     """Page `number`, which tells a story; all pages have one fingerprint, and are found by nothing else."""
-    words = random.Random(story).choices("abcdefghijklmnopqrstuvwxyz ", k=400)
+    words = random.Random(story).choices("abcdefghijklmnopqrstuvwxyz" + " " * 6, k=400)
     page = page_of(f"http://site{number % 5}/{number}", ["".join(words)])
     return replace(page, fingerprint=Fingerprint(7, 7), keys=b"")
 

@@ -43,7 +43,7 @@ def test_a_duplicate_is_explained_side_by_side(cli: Cli, state: Path) -> None:
         "duplicate of https://news.example/3 (sequence 4)",
         "⟦下⟧",
         "⟦上⟧",
-        "nearly equal",
+        "nearly the same text",
         "decides",
         "大桥",
     ):

@@ -100,7 +100,7 @@ def test_a_copy_has_what_the_shard_removes_meanwhile(tmp_path: Path, monkeypatch
             assert store is not None
             with closing(store):
                 gone = [one.sequence for one in expected if store.find(one.sequence) is None]
-            assert len(gone) > 3
+            assert len(gone) >= 3
             entries.erase(gone[0])
             taken_down.append(gone[0])
             return append(*values)
