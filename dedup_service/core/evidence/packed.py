@@ -38,7 +38,8 @@ def _is_stream(packed: bytes) -> bool:
     """Whether bytes begin as a stream of tokens does."""
     if len(packed) < _STREAM.size:
         return False
-    flags, title, tokens, more_tokens, kept = _STREAM.unpack_from(packed)
+    header: tuple[int, ...] = _STREAM.unpack_from(packed)
+    flags, title, tokens, more_tokens, kept = header
     is_as_written = (
         flags <= _STREAM_FLAGS and title <= MAX_TERMS and kept == min(tokens + 0x10000 * more_tokens, MAX_TOKENS)
     )

@@ -128,8 +128,8 @@ class Similarity:
         body_distance: Differing bits in the `body` channel; infinite if one page has no fingerprint.
         metadata: Jaccard similarity of keywords, tags and references, 0 to 1; 0 if one page states none.
         combined: Wang & Wang's combined similarity of word distance and metadata for μ = .9, 0 to 1.
-        score: What the nine quantities of `points` add up to (`native/src/stream/score.rs`): above 0, more such pairs are
-            copies than not.
+        score: What the nine quantities of `points` add up to (`native/src/stream/score.rs`); above 0, more such pairs
+            are copies than not.
         series: 1 if the pages look like two items of a series: of one host, under one title, with other numbers first;
             else 0.
         points: Of each quantity of the score its name, its value, and its points; negative ones are against a match.

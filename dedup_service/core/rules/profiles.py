@@ -34,13 +34,13 @@ from dedup_service.core.rules.rule import DistanceBound, MatchRule
 DEFAULT_PROFILE = "balanced"
 
 OWN_TITLE = 0.3
-"""Share of title terms that two pages of one host have in common if they are not two articles under titles of their own.
+"""Share of title terms in common from which two pages of one host are not articles under titles of their own.
 
 To two articles, extraction may have added the same comment thread or sidebar.
 """
 
 NEAR = 0.3
-"""Jaccard similarity below which two pages are not compared: no pair that people call copies had less and a score above 0."""
+"""Jaccard similarity from which two pages are compared: with less, no copy that people labelled had a score above 0."""
 
 SERIES = 2.5
 """Score from which two pages that look like items of a series are one.
@@ -60,9 +60,7 @@ BALANCED = (
 A little below, the stream of news finds more edited copies than it loses other pages.
 """
 
-PRECISE = (
-    MatchRow(name=f"{SAME}, no figure changed", min_letters=LONG, jaccard=NEAR, score=0.5, figures=0.5),
-)
+PRECISE = (MatchRow(name=f"{SAME}, no figure changed", min_letters=LONG, jaccard=NEAR, score=0.5, figures=0.5),)
 
 BROAD = (
     MatchRow(name=MUCH, min_letters=LONG, jaccard=NEAR, score=-1.0, title_on_host=OWN_TITLE, series=0),

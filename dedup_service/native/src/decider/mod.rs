@@ -809,10 +809,8 @@ impl Decider {
         for kept in self.candidates(batch, place) {
             self.compared += 1;
             match self.compared_with(batch, place, &kept) {
-                Compared::NearMiss(miss) => {
-                    if near.as_ref().is_none_or(|(nearest, _)| miss.rank() > nearest.rank()) {
-                        near = Some((miss, kept.row.sequence));
-                    }
+                Compared::NearMiss(miss) if near.as_ref().is_none_or(|(nearest, _)| miss.rank() > nearest.rank()) => {
+                    near = Some((miss, kept.row.sequence));
                 }
                 Compared::Match(found)
                     if !self.overrides.are_distinct(url, kept.row.url_hash)

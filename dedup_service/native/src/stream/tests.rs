@@ -262,7 +262,7 @@ impl<'a> Plain<'a> {
 
     fn hunks(&self) -> Vec<Range<usize>> {
         let is_in = |at: usize| self.held.get(at) == Some(&None);
-        let end_of = |start: usize| (start..).find(|&at| !is_in(at)).unwrap();
+        let end_of = |start: usize| (start..=self.held.len()).find(|&at| !is_in(at)).unwrap();
         let starts = (0..self.held.len()).filter(|&at| is_in(at) && (at == 0 || !is_in(at - 1)));
         starts.map(|start| start..end_of(start)).collect()
     }
