@@ -60,7 +60,7 @@ def take(browser: Browser, url: str, name: str, size: tuple[int, int], *, why: b
 
 def explain(page: Page) -> None:
     """Open the explanation of a duplicate, and scroll to the rule."""
-    row = page.locator("#rows tbody tr", has_text="nearly equal", has=page.locator(".verdict.duplicate")).first
+    row = page.locator("#rows tbody tr", has_text="nearly the same text", has=page.locator(".verdict.duplicate")).first
     row.get_by_role("link", name="Why").click()
     expect(page.locator("#features tbody tr")).not_to_have_count(0)
     page.locator("#rule").scroll_into_view_if_needed()

@@ -35,6 +35,7 @@ RUNS = [
     ("languages", "--language en", "balanced P"),
     ("memory", "--pages 20000 --frozen 3", "all bounds held"),
     ("public", "--core {core} --news-copy {news}", "published"),
+    ("quality.fit", "{evaluation}", "BIAS"),
     ("quality", "{evaluation} --only orders --processes 1 --cache {folder}/cache --docs {docs}", "orders"),
     ("restart", "{store} --pages 2000 --more 1000 --kills 1", "0 wrong verdicts"),
     ("restore", "--entries 40000", "40,000 records, verified"),
@@ -129,7 +130,7 @@ def evaluation(pages: Path) -> Path:
     rows = read(pages)
     target = pages.with_name("evaluation")
     original = {"duplicate_of": None, "operator": "unrelated", "strength": None}
-    copies = [{"duplicate_of": f"p{n}", "operator": "exact", "strength": "S1"} for n in range(4)]
+    copies = [{"duplicate_of": f"p{n}", "operator": "source_line", "strength": "S1"} for n in range(4)]
     truth = [{"id": f"p{n}", "group": f"g{n % 4}", **row} for n, row in enumerate([*[original] * 4, *copies])]
     pairs = [
         {"a": f"p{a}", "b": f"p{b}", "label": "dup" if b == a + 4 else "not", "kind": kind}
@@ -137,9 +138,11 @@ def evaluation(pages: Path) -> Path:
     ]
     write(target / "stream/pages.jsonl", rows)
     write(target / "stream/truth.jsonl", truth)
-    for task in ("pairs", "html", "natural"):
+    for task in ("pairs", "html", "natural", "reposts/text", "reposts/html", "english"):
         write(target / task / "pages.jsonl", rows)
         write(target / task / "pairs.jsonl", pairs)
+    for stream in ("laws", "fomc"):
+        write(target / f"english/streams/{stream}.jsonl", rows)
     write(target / "html/html.jsonl", [{**row, "html_path": f"{row['id']}.html"} for row in rows])
     write(target / "html/reference_text.jsonl", rows)
     for number, row in enumerate(rows):

@@ -39,7 +39,7 @@ class Corpora:
     @cached_property
     def stream(self) -> list[Page]:
         """The crawl, in its order."""
-        return _pages(self.folder / "stream" / "pages.jsonl")
+        return read_pages(self.folder / "stream" / "pages.jsonl")
 
     @cached_property
     def truth(self) -> list[TruthRow]:
@@ -57,17 +57,21 @@ class Corpora:
     @cached_property
     def pair_pages(self) -> list[Page]:
         """The pages of the labelled pairs."""
-        return _pages(self.folder / "pairs" / "pages.jsonl")
+        return read_pages(self.folder / "pairs" / "pages.jsonl")
 
     @cached_property
     def pairs(self) -> list[LabelledPair]:
         """The labelled pairs of texts."""
-        return _labelled(self.folder / "pairs" / "pairs.jsonl")
+        return read_labelled(self.folder / "pairs" / "pairs.jsonl")
 
     @property
     def natural(self) -> Path | None:
         """The folder of the natural pairs, in `folder` or beside it, or None if it is missing."""
-        places = (self.folder / "natural", self.folder.resolve().parent / "natural")
+        return self.beside("natural")
+
+    def beside(self, name: str) -> Path | None:
+        """Return the folder `name` in `folder` or beside it, or None if it is missing."""
+        places = (self.folder / name, self.folder.resolve().parent / name)
         return next((place for place in places if place.is_dir()), None)
 
     @property
@@ -83,12 +87,12 @@ class Corpora:
     @cached_property
     def natural_pages(self) -> list[Page]:
         """The pages of the natural pairs; FileNotFoundError if they are missing."""
-        return _pages(self._natural() / "pages.jsonl")
+        return read_pages(self._natural() / "pages.jsonl")
 
     @cached_property
     def natural_pairs(self) -> list[LabelledPair]:
         """The labelled natural pairs; FileNotFoundError if they are missing."""
-        return _labelled(self._natural() / "pairs.jsonl")
+        return read_labelled(self._natural() / "pairs.jsonl")
 
     def pairs_of(self, task: str) -> list[LabelledPair]:
         """Return the labelled pairs of a task: pairs, html or natural."""
@@ -118,7 +122,7 @@ class Corpora:
     @cached_property
     def html_pairs(self) -> list[LabelledPair]:
         """The labelled pairs of HTML pages."""
-        return _labelled(self.folder / "html" / "pairs.jsonl")
+        return read_labelled(self.folder / "html" / "pairs.jsonl")
 
     def plain(self, half: int) -> list[Page]:
         """Return the pages of the stream that repeat no other: originals and unrelated pages of `half`."""
@@ -134,15 +138,16 @@ def read_lines(path: Path) -> Iterator[Any]:
         yield from (json.loads(line) for line in lines if line.strip())
 
 
-def _pages(path: Path) -> list[Page]:
+def read_pages(path: Path) -> list[Page]:
+    """Return the pages of a file of JSON lines."""
     return [
         Page(
             url=row["url"],
             canonical_url=canonicalise(row["url"]),
             id=row["id"],
-            title=row["title"] or "",
+            title=row.get("title") or "",
             text=row["text"],
-            lang=row["lang"],
+            lang=row.get("lang"),
         )
         for row in read_lines(path)
     ]
@@ -153,5 +158,6 @@ def _piece(row: dict[str, Any], text: str) -> Page:
     return Page(url=url, canonical_url=url, id=row["id"], text=text[row["start"] : row["end"]])
 
 
-def _labelled(path: Path) -> list[LabelledPair]:
+def read_labelled(path: Path) -> list[LabelledPair]:
+    """Return the labelled pairs of a file of JSON lines."""
     return [row for row in read_truth(path) if isinstance(row, LabelledPair)]

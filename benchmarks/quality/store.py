@@ -29,7 +29,7 @@ PREPARING = (
 
 PREPARING_NATIVE = (
     *("characters.rs", "evidence.rs", "prepare.rs"),
-    *("evidence/*.rs", "features/*.rs", "segmentation/*.rs", "text/*.rs"),
+    *("evidence/*.rs", "features/*.rs", "segmentation/*.rs", "stream/packed.rs", "stream/tokens.rs", "text/*.rs"),
 )
 """The same of the crate."""
 

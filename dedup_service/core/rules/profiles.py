@@ -111,7 +111,7 @@ def rule_for(
         >>> str(rule_for("both", k=3).conditions[0])
         'body ≤ 3'
         >>> [row.name for row in rule_for(profile=PROFILES["precise"]).verified]
-        ['nearly equal', 'same sentences']
+        ['nearly the same text, no figure changed']
     """
     if sum(named is not None for named in (channels, mu, profile)) > 1 or (mu is not None and k is not None):
         raise ConfigurationError("channels, μ and a profile are each a complete rule: name one; μ has no k")
