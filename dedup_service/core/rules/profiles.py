@@ -42,7 +42,7 @@ To two articles, extraction may have added the same comment thread or sidebar.
 NEAR = 0.3
 """Jaccard similarity from which two pages are compared: with less, no copy that people labelled had a score above 0."""
 
-SERIES = 2.5
+SERIES = 3.0
 """Score from which two pages that look like items of a series are one.
 
 A bank's statements on one page of its site keep nine tenths of their words from meeting to meeting.
@@ -51,7 +51,7 @@ A bank's statements on one page of its site keep nine tenths of their words from
 SAME, MUCH = "nearly the same text", "much the same text"
 
 BALANCED = (
-    MatchRow(name=SAME, min_letters=LONG, jaccard=NEAR, score=-0.1, title_on_host=OWN_TITLE, series=0),
+    MatchRow(name=SAME, min_letters=LONG, jaccard=NEAR, score=-0.05, title_on_host=OWN_TITLE, series=0),
     MatchRow(name=f"{SAME} under another title", min_letters=LONG, jaccard=NEAR, score=0.5, series=0),
     MatchRow(name=f"{SAME}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES),
 )
@@ -65,7 +65,7 @@ PRECISE = (MatchRow(name=f"{SAME}, no figure changed", min_letters=LONG, jaccard
 BROAD = (
     MatchRow(name=MUCH, min_letters=LONG, jaccard=NEAR, score=-1.0, title_on_host=OWN_TITLE, series=0),
     MatchRow(name=f"{MUCH} under another title", min_letters=LONG, jaccard=NEAR, score=0.0, series=0),
-    MatchRow(name=f"{MUCH}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES - 1.0),
+    MatchRow(name=f"{MUCH}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES - 1.5),
 )
 
 CHANNEL_RULES = {

@@ -129,6 +129,9 @@ pub struct Similarity<'a> {
     statements: [&'a [u8]; 2],
     streams: [Option<Stream<'a>>; 2],
     same_host: bool,
+    texts: [OwnText; 2],
+    common_in_both: f64,
+    intersection: f64,
     quantities: OnceCell<Quantities>,
 }
 
@@ -140,6 +143,7 @@ impl<'a> Similarity<'a> {
         let (sentences, shared) = sentences(one, other, common);
         let texts = [one, other].map(|page| OwnText::of(page, common));
         let (intersection, union) = overlap(one, other, &texts, shared);
+        let common_letters = texts[0].common_letters + texts[1].common_letters;
         let shorter = f64::min(texts[0].letters, texts[1].letters);
         let longer = f64::max(texts[0].letters, texts[1].letters);
         let alphabetic = f64::min(1.0, f64::max(alphabetic(one), alphabetic(other)));
@@ -164,6 +168,9 @@ impl<'a> Similarity<'a> {
             statements: [one.metadata, other.metadata],
             streams: [one.stream, other.stream],
             same_host,
+            texts,
+            common_in_both: shared * common_letters / (1.0 + shared),
+            intersection,
             quantities: OnceCell::new(),
         }
     }
@@ -172,10 +179,33 @@ impl<'a> Similarity<'a> {
     pub fn quantities(&self) -> &Quantities {
         self.quantities.get_or_init(|| match &self.streams {
             [Some(one), Some(other)] if one.tokens.min(other.tokens) >= MIN_TOKENS => {
-                Comparer::default().compare(one, other)
+                let mut comparer = Comparer::default();
+                let quantities = comparer.compare(one, other);
+                let is_cut = one.is_cut() || other.is_cut();
+                if is_cut || self.texts.iter().any(|text| text.common_letters > 0.0) {
+                    self.without_common_text(quantities, comparer.held(), is_cut)
+                } else {
+                    quantities
+                }
             }
             _ => Quantities::default(),
         })
+    }
+
+    /// The quantities with the shares that are held of the pages' own text: streams have the common sentences, too.
+    ///
+    /// Of a page that was cut, the sketch says how much the other can hold of all of it.
+    fn without_common_text(&self, quantities: Quantities, held: [f64; 2], is_cut: bool) -> Quantities {
+        let own = [0, 1].map(|place| {
+            let OwnText { letters, common_letters, shingles, .. } = self.texts[place];
+            let held_letters = held[place] * (letters + common_letters) - self.common_in_both;
+            let most = if is_cut { share(self.intersection, shingles) } else { 1.0 };
+            share(f64::max(0.0, held_letters), letters).min(most)
+        });
+        let [one, other] = [0, 1].map(|place| self.texts[place].letters);
+        let is_first_longer = one > other || (one.total_cmp(&other).is_eq() && own[0] <= own[1]);
+        let [held_longer, held_shorter] = if is_first_longer { own } else { [own[1], own[0]] };
+        Quantities { held_longer, held_shorter, ..quantities }
     }
 
     /// The score of the two pages; see `stream::score`.
@@ -307,6 +337,7 @@ fn alphabetic(page: &Evidence) -> f64 {
 }
 
 /// How much of a page is not common on its host.
+#[derive(Clone, Copy, Debug)]
 struct OwnText {
     letters: f64,
     common_letters: f64,

@@ -53,6 +53,7 @@ pub struct Comparer {
     pages: [Side; 2],
     table: Vec<u32>,
     starts: Vec<u32>,
+    held: [f64; 2],
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +86,11 @@ impl Comparer {
         }
         self.leave_out_what_was_cut([one, other]);
         self.quantities([one, other], is_coarse)
+    }
+
+    /// Share of the first page and of the second one that were compared last that the other holds, 0 to 1.
+    pub fn held(&self) -> [f64; 2] {
+        self.held
     }
 
     /// Find for each seed of a page where the other has it.
@@ -162,7 +168,7 @@ impl Comparer {
         let [facts, numbers] = [0, 1].map(|kind| swaps[0][kind] + swaps[1][kind]);
         let held_numbers = one.held_numbers().min(other.held_numbers());
         let [of_one, of_other] = [one.facts(), other.facts()];
-        Quantities {
+        let quantities = Quantities {
             held_longer: held[longer],
             held_shorter: held[shorter],
             hunks: 300.0 * share(hunks, all),
@@ -172,7 +178,9 @@ impl Comparer {
             facts_in_hunks: share(of_one[1] + of_other[1], of_one[0] + of_other[0]),
             title_in_hunks: title_in_hunks(streams, [one, other], is_coarse),
             begin_with_own_numbers: one.begins_with_own_number() && other.begins_with_own_number(),
-        }
+        };
+        self.held = held;
+        quantities
     }
 }
 

@@ -117,6 +117,8 @@ fn quoted_lines_have_no_tokens() {
         ("> x\nAbc> x\n", "a b c d e f g h i j k l", false),
         ("In article 5, Anna writes:\n: x\n", "a b c d e f g h i j k l", false),
         ("From: x\nSubject : x\n", "a b c d e f g h i j k l", false),
+        ("From: x\nDate: x\nReferences: x\n", "a b c d e f g h i j k l", true),
+        ("From: x\nDate: x\nLines: x\n", "a b c d e f g h i j k l", false),
         ("> x\n> x\n", own, true),
         ("> x\n", "a b c d e f g h i j k l", true),
         ("| x |\n| x |\n", "a b c d e f g h i j k l", true),

@@ -40,6 +40,8 @@ pub struct Token {
 const MIN_OWN_WORDS: usize = 12;
 /// Lines below so many characters are of the frame if one mark of it is in them, and below this with two.
 const FRAME_LINE: [usize; 2] = [60, 150];
+/// What a line with one mark has beside it at most: characters, or words of three.
+const MOST_OTHERS: usize = 12;
 const QUOTING_LINE: usize = 160;
 /// Characters before a number in which a name of a count is searched.
 const COUNT_REACH: usize = 12;
@@ -81,12 +83,12 @@ const FRAME_MARKS: [&str; 32] = [
     "comments",
     "comment",
 ];
-const COUNTS: [&str; 15] = [
-    "阅读", "浏览", "点击", "评论", "点赞", "收藏", "回复", "views", "view", "comments", "comment", "likes", "like",
-    "reads", "read",
-];
+const COUNTS: [&str; 11] =
+    ["阅读", "浏览", "点击", "评论", "点赞", "收藏", "回复", "views", "comments", "likes", "reads"];
 const ATTRIBUTIONS: [&str; 4] = ["writes", "wrote", "schrieb", "says"];
-const MAIL_FIELDS: [&str; 7] = ["from", "subject", "message-id", "references", "lines", "date", "organization"];
+const MAIL_FIELDS: [&str; 4] = ["subject", "message-id", "lines", "organization"];
+/// Fields that other pages have as well, as a journey has: of a mail only beside one of the others.
+const COMMON_FIELDS: [&str; 3] = ["from", "date", "references"];
 
 static FACT_WORDS: LazyLock<HashSet> = LazyLock::new(|| {
     let lines = include_str!("../../tables/fact_words.txt").lines().filter(|line| !line.starts_with('#'));
@@ -122,6 +124,8 @@ fn own_lines(body: &[u32]) -> Vec<Range<usize>> {
         lines.push(start..start + line.len());
         start += line.len() + 1;
     }
+    let is_mail = lines.iter().any(|line| has_field(&body[line.clone()], &MAIL_FIELDS));
+    let is_quoting = |line: &[u32]| is_quoting(line) || (is_mail && is_mail_field(line));
     let quotes: Vec<bool> = lines.iter().map(|line| is_quoting(&body[line.clone()])).collect();
     if quotes.iter().filter(|quotes| **quotes).count() < 2 {
         return lines;
@@ -162,7 +166,16 @@ fn is_quoting(line: &[u32]) -> bool {
         .iter()
         .any(|word| ends_with(&line[..end], word) && is_whole_word(line, end - word.len(), word.len()));
     ends || starts_with(line, "in article ")
-        || MAIL_FIELDS.iter().any(|field| {
+}
+
+fn is_mail_field(line: &[u32]) -> bool {
+    has_field(line, &MAIL_FIELDS) || has_field(line, &COMMON_FIELDS)
+}
+
+/// Whether a line begins with the name of one of some fields and a colon.
+fn has_field(line: &[u32], fields: &[&str]) -> bool {
+    line.len() < QUOTING_LINE
+        && fields.iter().any(|field| {
             starts_with(line, field)
                 && line[field.len()..].iter().find(|&&code| code != u32::from(' ')) == Some(&u32::from(':'))
         })
@@ -174,17 +187,26 @@ fn is_of_frame(line: &[u32]) -> bool {
     if line.len() >= many {
         return false;
     }
-    let (mut at, mut marks) = (0, 0);
+    let (mut at, mut marks, mut others) = (0, 0, 0);
     while at < line.len() && marks < 2 {
         match FRAMES.at(line, at) {
             Some(length) if is_whole_word(line, at, length) => {
                 marks += 1;
                 at += length;
             }
-            _ => at += 1,
+            _ => {
+                let begins_word = is_word_letter(line[at]) && !(at > 0 && is_word_letter(line[at - 1]));
+                others += if begins_word { 3 } else { usize::from(is_unspaced(line[at])) };
+                at += 1;
+            }
         }
     }
-    marks >= 2 || (marks == 1 && line.len() < few)
+    marks >= 2 || (marks == 1 && line.len() < few && others <= MOST_OTHERS && !line.iter().any(|&code| is_price(code)))
+}
+
+/// Whether a character says that a number is a price.
+fn is_price(code: u32) -> bool {
+    matches!(char::from_u32(code), Some('$' | '€' | '£' | '¥' | '元' | '价'))
 }
 
 /// Whether the Latin letters found are no part of a longer word; others need not be.
@@ -316,7 +338,10 @@ fn end_of_list_number(line: &[u32]) -> usize {
     } else {
         end += run(start, 3, &|code| is_any(code, "一二三四五六七八九十"));
     }
-    let is_closed = line.get(end).is_some_and(|&code| is_any(code, ".、)]】: "));
+    // 2.3 Close is a section, 200 g flour a fact.
+    let has_point = line[start..end].contains(&u32::from('.'));
+    let is_closed =
+        line.get(end).is_some_and(|&code| is_any(code, ".、)]】:") || (has_point && code == u32::from(' ')));
     if end > start && is_closed { end + 1 } else { 0 }
 }
 
