@@ -99,6 +99,63 @@ def test_edited_copies_on_a_site_with_a_template_are_found(dedup: NearDuplicateF
     assert right >= (98 if share < 0.8 else 92)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_copies_without_the_template_are_found(dedup: NearDuplicateFilter, share: float) -> None:
+    """Other hosts repost the articles of a site without its frame, and edited."""
+    own, number = 12, 300
+    template = sentences("template", round(own * share / (1 - share)))
+    stories = [sentences(n, own) for n in range(number)]
+    kinds(
+        dedup, [page(f"https://site.example/{n}", "\n".join([*template, *stories[n]]), title(n)) for n in range(number)]
+    )
+    copies = [
+        page(f"https://copy{n}.example/", "\n".join([*sentences(f"new {n}", 1), *stories[n][2:]]), title(n))
+        for n in range(number - 100, number)
+    ]
+    found = [verdict.duplicate_of for verdict in dedup.check_many(copies)]
+    assert sum(original == f"https://site.example/{n}" for n, original in enumerate(found, number - 100)) >= 95
+
+
+@pytest.mark.parametrize(
+    ("profile", "lengths"),
+    [("precise", (7_000, 7_000)), ("precise", (100, 12_000)), ("balanced", (100, 12_000)), ("broad", (100, 12_000))],
+)
+def test_what_lies_behind_the_stream_counts(profile: str, lengths: tuple[int, int]) -> None:
+    """Two long pages begin alike for more tokens than are kept, and then tell other things, or one of them nothing."""
+
+    def letters(seed: object, number: int) -> str:
+        rng = random.Random(f"{seed}")
+        return "".join(chr(rng.randrange(0x4E00, 0x5600)) for _ in range(number))
+
+    beginning = letters("beginning", 6_500)
+    pages = [
+        page(f"https://p{n}.example/", f"{beginning}\n{letters(n, length)}", title("one"))
+        for n, length in enumerate(lengths)
+    ]
+    with NearDuplicateFilter.open(None, rule=PROFILES[profile]) as opened:
+        assert kinds(opened, pages) == [VerdictKind.UNIQUE, VerdictKind.UNIQUE]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Published 1998 by Penguin, 320 pages, £9", "Published 2011 by Faber, 96 pages, £35"),
+        ("型号A12，现价145元，收藏", "型号B77，现价980元，收藏"),
+        ("From: Leeds to Bath\nDate: 12 May, 14:30, £25", "From: Dover to York\nDate: 3 June, 9:10, £48"),
+        ("200 g flour\n30 g sugar\n5 eggs\n120 ml milk", "450 g flour\n80 g sugar\n2 eggs\n300 ml milk"),
+        (
+            "It feels like 30 degrees, then like 25, then like 21.",
+            "It feels like 12 degrees, then like 9, then like 4.",
+        ),
+    ],
+)
+def test_facts_on_lines_of_their_own_count(dedup: NearDuplicateFilter, one: str, other: str) -> None:
+    """Lines that look like a frame, a mail or a list tell two pages of one shop apart."""
+    shop = "\n".join(sentences("shop", 6))
+    pages = [page(f"https://shop.example/{n}", f"{facts}\n{shop}", "Offer") for n, facts in enumerate((one, other))]
+    assert kinds(dedup, pages) == [VerdictKind.UNIQUE, VerdictKind.UNIQUE]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

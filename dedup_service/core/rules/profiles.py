@@ -51,21 +51,29 @@ A bank's statements on one page of its site keep nine tenths of their words from
 SAME, MUCH = "nearly the same text", "much the same text"
 
 BALANCED = (
-    MatchRow(name=SAME, min_letters=LONG, jaccard=NEAR, score=-0.05, title_on_host=OWN_TITLE, series=0),
-    MatchRow(name=f"{SAME} under another title", min_letters=LONG, jaccard=NEAR, score=0.5, series=0),
-    MatchRow(name=f"{SAME}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES),
+    MatchRow(
+        name=SAME, min_letters=LONG, jaccard=NEAR, score=-0.05, length_ratio=2.0, title_on_host=OWN_TITLE, series=0
+    ),
+    MatchRow(name=f"{SAME} under another title", min_letters=LONG, jaccard=NEAR, score=0.5, length_ratio=2.0, series=0),
+    MatchRow(name=f"{SAME}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES, length_ratio=2.0),
 )
 """The score says what the two texts share and what differs; above 0, more such pairs are copies than not.
 
 A little below, the stream of news finds more edited copies than it loses other pages.
 """
 
-PRECISE = (MatchRow(name=f"{SAME}, no figure changed", min_letters=LONG, jaccard=NEAR, score=0.5, figures=0.5),)
+PRECISE = (
+    MatchRow(
+        name=f"{SAME}, no figure changed", min_letters=LONG, jaccard=NEAR, score=0.5, length_ratio=2.0, figures=0.5
+    ),
+)
 
 BROAD = (
-    MatchRow(name=MUCH, min_letters=LONG, jaccard=NEAR, score=-1.0, title_on_host=OWN_TITLE, series=0),
-    MatchRow(name=f"{MUCH} under another title", min_letters=LONG, jaccard=NEAR, score=0.0, series=0),
-    MatchRow(name=f"{MUCH}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES - 1.5),
+    MatchRow(
+        name=MUCH, min_letters=LONG, jaccard=NEAR, score=-1.0, length_ratio=2.5, title_on_host=OWN_TITLE, series=0
+    ),
+    MatchRow(name=f"{MUCH} under another title", min_letters=LONG, jaccard=NEAR, score=0.0, length_ratio=2.5, series=0),
+    MatchRow(name=f"{MUCH}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES - 1.5, length_ratio=2.5),
 )
 
 CHANNEL_RULES = {

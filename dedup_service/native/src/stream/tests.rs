@@ -79,7 +79,7 @@ fn numbers_of_lists_chapters_and_readers_are_no_facts() {
             "今 天 下 午 他 们 在 图 书 馆 里 坐 着 那 篇 文 章 的 阅 读 120/o 评 论 7/o",
         ),
         (
-            "people read: 120 books, a thread 5, likes  12",
+            "people reads: 120 books, a thread 5, likes  12",
             "people/w read/w 120/o books/w a/w thread/w 5/n likes/w 12/o",
         ),
     ] {
