@@ -8,11 +8,12 @@ Distributions are those of the development stream, at
   proportional to r^-1/2 among COMMON_KEYS; a page has between a third of that share and three times it. This gives the
   shares of keys that several pages have at 200, 400, … 13,361 pages (0.02 to 0.18; measured 0.015 to 0.196), and 4% of
   the entries below the first level of the cells (measured 3.8%). Larger states than that were not measured.
-- evidence: 463 bytes, with 24 sentences, 12 terms and 18 numbers (measured 467; 24.6, 11.9, 18.6). Bits of sketches
-  are 1 with probability .59, so that the sieve lets 6.4% of unrelated entries through (measured 6.8%).
+- evidence: 910 bytes, with 880 tokens, 24 sentences, 12 terms and 18 numbers (measured 937; 915, 24.6, 11.9, 18.6).
+  Bits of sketches are 1 with probability .59, so that the sieve lets 6.4% of unrelated entries through (measured 6.8%).
 - fingerprints: one page in 1,657 has one of those that several pages have.
 - copies: every fifth page is a copy of a page before it, any with the same probability, under an address at another
-  host. One in six has the same text (measured: 17%), of the others 3% of the sketch and 5% of the keys differ.
+  host. One in six has the same text (measured: 17%), of the others 3% of the sketch, 5% of the keys and 2% of the
+  tokens differ.
 """
 
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ SITE_PAGES = 1000
 
 SENTENCES, SITE_SENTENCES, TERMS, NUMBERS = 24, 2, 12, 18
 LETTERS, SHINGLES = 1014, 930
+SKETCH_WORDS, TOKENS_A_WORD, TOKEN_WORDS = 32, 16, 55
 
 _EVIDENCE = np.dtype(
     [
@@ -46,14 +48,19 @@ _EVIDENCE = np.dtype(
         ("figures", "<u8"),
         ("stored", "u1", 3),
         ("metadata_bytes", "<u2"),
-        ("sketch", "<u8", 32),
+        ("sketch", "<u8", SKETCH_WORDS),
         ("sentences", "<u4", SENTENCES),
         ("terms", "<u2", TERMS),
         ("numbers", "<u2", NUMBERS),
         ("units", "u1", NUMBERS),
+        ("stream_flags", "u1", 2),
+        ("tokens", "<u2"),
+        ("more_tokens", "u1"),
+        ("kept_tokens", "<u2"),
+        ("stream", "<u8", TOKEN_WORDS),
     ]
 )
-"""Packed evidence without metadata. counts: of 5-grams, numbers and sentences; stored: of numbers, sentences, terms."""
+"""Packed evidence without metadata; a token of the stream is a character in 4 bits. counts: of 5-grams, numbers and sentences; stored: of numbers, sentences, terms."""
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _WORD = (1 << 64) - 1
@@ -139,6 +146,8 @@ class StreamPages:
         evidence["terms"] = spread(seeds, 330, TERMS, 5400)
         evidence["numbers"] = spread(seeds, 350, NUMBERS, 3600)
         evidence["units"] = hashes_at(seeds, 370 + np.arange(NUMBERS)) & np.uint64(255)
+        evidence["tokens"] = evidence["kept_tokens"] = TOKENS_A_WORD * TOKEN_WORDS
+        evidence["stream"] = characters(seeds, changes, edits > 0)
         return evidence, keys_of(seeds, changes, edits > 0)
 
 
@@ -183,11 +192,20 @@ def units_at(seeds: Words, places: Integers) -> npt.NDArray[np.float64]:
 
 
 def sketches(seeds: Words, changes: Words, edited: npt.NDArray[np.bool_]) -> Words:
-    """Return the words of sketches, uint64[n, 32], 1/32 of the bits changed in an edited copy."""
-    at = 8 * np.arange(32)
+    """Return the words of sketches, uint64[n, SKETCH_WORDS], 1/32 of the bits changed in an edited copy."""
+    at = 8 * np.arange(SKETCH_WORDS)
     one, two, three, four, five = (hashes_at(seeds, at + place) for place in range(5))
     flips = np.bitwise_and.reduce([hashes_at(changes, at + place) for place in range(5)])
     return (one | (two & three & (four | five))) ^ np.where(edited[:, None], flips, np.uint64(0))
+
+
+def characters(seeds: Words, changes: Words, edited: npt.NDArray[np.bool_]) -> Words:
+    """Return streams of characters, uint64[n, TOKEN_WORDS]; of an edited copy, a word of them is another one."""
+    words = hashes_at(seeds, 900 + np.arange(TOKEN_WORDS))
+    other = hashes_at(changes, np.arange(900, 901))[:, 0]
+    words[:, TOKEN_WORDS // 2] = np.where(edited, other, words[:, TOKEN_WORDS // 2])
+    all_ones = words & (words >> np.uint64(1)) & (words >> np.uint64(2)) & (words >> np.uint64(3))
+    return words ^ (all_ones & np.uint64(0x1111_1111_1111_1111))  # 15 says that the token is none
 
 
 def spread(seeds: Words, first: int, count: int, step: int) -> Words:
