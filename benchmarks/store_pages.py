@@ -60,7 +60,10 @@ _EVIDENCE = np.dtype(
         ("stream", "<u8", TOKEN_WORDS),
     ]
 )
-"""Packed evidence without metadata; a token of the stream is a character in 4 bits. counts: of 5-grams, numbers and sentences; stored: of numbers, sentences, terms."""
+"""Packed evidence without metadata. counts: of 5-grams, numbers and sentences; stored: of numbers, sentences, terms.
+
+A token of the stream is a character in 4 bits.
+"""
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _WORD = (1 << 64) - 1
