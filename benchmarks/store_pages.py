@@ -208,7 +208,8 @@ def characters(seeds: Words, changes: Words, edited: npt.NDArray[np.bool_]) -> W
     other = hashes_at(changes, np.arange(900, 901))[:, 0]
     words[:, TOKEN_WORDS // 2] = np.where(edited, other, words[:, TOKEN_WORDS // 2])
     all_ones = words & (words >> np.uint64(1)) & (words >> np.uint64(2)) & (words >> np.uint64(3))
-    return words ^ (all_ones & np.uint64(0x1111_1111_1111_1111))  # 15 says that the token is none
+    words ^= all_ones & np.uint64(0x1111_1111_1111_1111)  # 15 says that the token is no character
+    return words
 
 
 def spread(seeds: Words, first: int, count: int, step: int) -> Words:

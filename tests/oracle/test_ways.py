@@ -25,7 +25,7 @@ ALIKE = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=0.25),))
 CASES = {
     "crowded": (ALIKE, IndexLayout(slots=1, window=7), 800, 7),
     "alike": (ALIKE, IndexLayout(slots=8, window=64), 800, 60),
-    "window of one": (BALANCED, IndexLayout(slots=8, window=1), 500, 1),
+    "window of one": (BALANCED, IndexLayout(slots=8, window=1), 800, 1),
     "guarded": (GUARDED, IndexLayout(slots=2, window=64), 1_200, 64),
     "long window": (BALANCED, IndexLayout(slots=8, window=4_096), 1_500, 120),
     "by distance": (rule_for("body"), IndexLayout(slots=4, window=64), 800, 60),
@@ -71,6 +71,6 @@ def test_verdicts_are_those_of_brute_force(case: str, way: str, tmp_path: Path) 
 def test_the_crawls_have_all_kinds_of_verdicts(case: str) -> None:
     """Otherwise the comparison would say little."""
     kinds = Counter(answer.verdict for answer in log_of(case).oracle.answers.values())
-    assert min(kinds[kind] for kind in ("unique", "duplicate", "unchanged", "updated", "undecided")) >= 5
+    assert min(kinds[kind] for kind in ("unique", "duplicate", "unchanged", "updated", "undecided")) > 5
     values = [answer.value or b"" for answer in log_of(case).oracle.answers.values()]
     assert case != "guarded" or sum(b'"reason":"guard' in value for value in values) > 20

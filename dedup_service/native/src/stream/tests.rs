@@ -80,7 +80,7 @@ fn numbers_of_lists_chapters_and_readers_are_no_facts() {
         ),
         (
             "people reads: 120 books, a thread 5, likes  12",
-            "people/w read/w 120/o books/w a/w thread/w 5/n likes/w 12/o",
+            "people/w reads/w 120/o books/w a/w thread/w 5/n likes/w 12/o",
         ),
     ] {
         check("", body, [expected, ""]);
