@@ -20,6 +20,7 @@ use crate::memory::{GAMMA, mix64};
 use numbers::{NumberFinder, Sampled};
 use sketch::{Sketch, Sketcher};
 
+use crate::stream::grams::grams_of;
 use crate::stream::packed::{Stream, pack};
 use crate::stream::tokens::{Token, find_tokens};
 use crate::text::page_text::BodyAndTitle;
@@ -195,18 +196,25 @@ pub struct EvidenceMaker {
     sentences: Vec<u32>,
     terms: Vec<u16>,
     tokens: [Vec<Token>; 2],
+    ends: Vec<u32>,
 }
 
 impl EvidenceMaker {
-    /// Return the packed evidence of a page.
+    /// Find the tokens of a page, and replace `grams` by the hashes of those of its body, in order.
+    pub fn read(&mut self, page: &BodyAndTitle, grams: &mut Vec<u64>) {
+        let [title, body] = &mut self.tokens;
+        title.clear();
+        body.clear();
+        find_tokens(page, body, title);
+        grams_of(body, grams, &mut self.ends);
+    }
+
+    /// Return the packed evidence of the page that was read last.
     ///
-    /// letters: of the body. shingles: hashes of its distinct n-grams of [`SHINGLE`] letters. metadata: packed.
+    /// letters: of the body. shingles: its distinct grams. metadata: packed.
     pub fn pack(&mut self, page: &BodyAndTitle, letters: &[u32], shingles: &[u64], metadata: &[u8]) -> Vec<u8> {
         let (title, body) = (page.title(), page.body());
-        let [of_title, of_body] = &mut self.tokens;
-        of_title.clear();
-        of_body.clear();
-        find_tokens(page, of_body, of_title);
+        let [of_title, of_body] = &self.tokens;
         let numbers = self.numbers.find(body, MAX_NUMBERS);
         sentences::find_sentences(body, &mut self.sentences);
         find_terms(title, &mut self.terms);

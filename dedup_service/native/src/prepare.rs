@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::error::{Result, TableError};
 use crate::evidence::keys::KeyFinder;
-use crate::evidence::{EvidenceMaker, SHINGLE, metadata};
+use crate::evidence::{EvidenceMaker, metadata};
 use crate::features::cutter::Cutter;
 use crate::features::lexicon::Lexicon;
 use crate::features::simhash::majority;
@@ -160,7 +160,8 @@ impl Preparer {
         ngram_finder.find(letters, self.ngram, ngrams);
         let too_little = self.too_little(letters.len(), ngrams.len());
         let body = (!ngrams.is_empty()).then(|| self.body(ngrams));
-        ngram_finder.find(letters, SHINGLE, ngrams);
+        evidence_maker.read(&text.folded, ngrams);
+        ngram_finder.keep_distinct(ngrams);
         let mut prepared = Prepared {
             words: words.transpose()?.flatten(),
             body,

@@ -9,11 +9,11 @@
 //! Every quantity is the same in both orders. Sources: Manber, "Finding similar files in a large file system", 1994
 //! (equal passages by hashes of windows); docs/adr/0038 (the quantities, and what each is worth).
 
+use super::grams::{GRAM, find_grams};
 use super::packed::{CODES, MOST_TITLE, Stream, Tokens};
-use crate::memory::GAMMA;
 
 /// Weight of a seed, in thirds of a character.
-pub(super) const SEED: [usize; 2] = [15, 21];
+pub(super) const SEED: [usize; 2] = [GRAM, 21];
 /// Weight of the widest hunk whose facts can be swapped.
 pub(super) const WIDE: usize = 180;
 /// Facts that one hunk can swap.
@@ -193,33 +193,9 @@ impl Stream<'_> {
 
 impl Side {
     fn find_seeds(&mut self, least: usize) {
-        let count = self.tokens.codes.len();
-        self.seeds.clear();
-        self.ends.clear();
-        let (mut end, mut weight, mut hash) = (0, 0, 0_u64);
-        let mut powers = [1_u64; 16];
-        for place in 1..powers.len() {
-            powers[place] = powers[place - 1].wrapping_mul(GAMMA);
-        }
-        for start in 0..count {
-            while weight < least && end < count {
-                hash = hash.wrapping_mul(GAMMA).wrapping_add(u64::from(self.tokens.codes[end]) + 1);
-                weight += self.tokens.weight(end);
-                end += 1;
-            }
-            let is_last = weight < least;
-            if is_last && self.ends.last().is_none_or(|&last| last as usize == count) {
-                break; // each token is in a seed, or none is
-            }
-            self.seeds.push((hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9));
-            self.ends.push(end as u32);
-            if is_last {
-                break;
-            }
-            weight -= self.tokens.weight(start);
-            let first = u64::from(self.tokens.codes[start]) + 1;
-            hash = hash.wrapping_sub(powers[end - start - 1].wrapping_mul(first));
-        }
+        let tokens = &self.tokens;
+        let (value, weight) = (|at: usize| u64::from(tokens.codes[at]) + 1, |at| tokens.weight(at));
+        find_grams(tokens.codes.len(), value, weight, least, &mut self.seeds, &mut self.ends);
     }
 
     /// Mark the tokens of the seeds that were found.

@@ -11,6 +11,7 @@
 //!
 //! Why so and not otherwise: docs/adr/0038.
 
+use super::grams::WEIGHTS;
 use super::tokens::{Class, Token};
 
 /// Tokens from which a stream is coarse.
@@ -153,7 +154,7 @@ impl Tokens {
     /// Weight of a token in thirds of a character: 3 of a character, 5 of a word or number.
     #[inline]
     pub fn weight(&self, at: usize) -> usize {
-        if self.codes[at] < 15 { 3 } else { 5 }
+        WEIGHTS[usize::from(self.codes[at] >= 15)]
     }
 }
 

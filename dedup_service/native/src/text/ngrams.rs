@@ -20,6 +20,11 @@ impl NgramFinder {
             #[inline(always)]
             || hash_all(letters, n, hashes),
         );
+        self.keep_distinct(hashes);
+    }
+
+    /// Leave of some hashes the distinct ones, in order; of 0 another one.
+    pub fn keep_distinct(&mut self, hashes: &mut Vec<u64>) {
         self.places.clear();
         self.places.resize((4 * hashes.len()).next_power_of_two().max(16), 0);
         let mask = self.places.len() - 1;
