@@ -1,7 +1,7 @@
 """Memory, disk and speed of a decider that keeps 10^6, 10^7 or 10^8 pages.
 
 Each size runs in a process that does nothing else. Generated pages (`benchmarks.store_pages`: keys, evidence and copies
-distributed as in the development stream, 910 bytes of evidence, 20% copies of any page before) are prepared between two
+distributed as in the development stream, 718 bytes of evidence, 20% copies of any page before) are prepared between two
 batches, outside the measured time, and decided in batches of 512. Every copy must be found, and every other page kept:
 `verdicts` says how many were not.
 

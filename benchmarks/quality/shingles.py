@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges
 from dedup_service._native import PageText, distinct_ngrams
-from dedup_service.core.evidence.packed import SHINGLE
 from dedup_service.core.page import Page
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+
+SHINGLE = 5
+"""Letters of a shingle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dedup_service.core.features.weighting_schemes import Scheme
 
 SHINGLE = 3
 PAIRS = "pairs"
-ALGORITHM = 5
+ALGORITHM = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,12 @@ SPACE = Space(
 @pytest.mark.parametrize(
     ("scheme", "space_id"),
     [
-        ("twinsieve", "twinsieve-88b4220fff98"),
-        ("tf", "tf-7dc6413feb78"),
-        ("levels", "levels-caffba2b3b38"),
-        ("wang2019", "wang2019-2d08b89f33a7"),
-        ("zhang2020", "zhang2020-e32c5fc351ed"),
-        ("seed-java", "seed-java-c0ea859082fe"),
+        ("twinsieve", "twinsieve-7744d6e0ff04"),
+        ("tf", "tf-601453c29dde"),
+        ("levels", "levels-78da66b390fc"),
+        ("wang2019", "wang2019-299e096265fc"),
+        ("zhang2020", "zhang2020-4bac9e2fc3b1"),
+        ("seed-java", "seed-java-b186797201cc"),
     ],
 )
 def test_the_space_id_of_every_scheme_is_fixed(scheme: str, space_id: str) -> None:

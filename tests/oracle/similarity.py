@@ -41,11 +41,12 @@ class PlainSimilarity:
         pages, distance = (self.one, self.other), self.distance
         self.words_distance = math.inf if distance.words is None else distance.words
         self.body_distance = math.inf if distance.body is None else distance.body
+        # What tokens say has its plain definition in the tests of the crate: native/src/stream/tests.rs.
+        said = Similarity(self.one, self.other, self.distance, self.common, self.same_host)
+        self.score, self.series, self.points = said.score, said.series, said.points
+        self.whole_jaccard = said.whole_jaccard
         self._compare_texts(pages, set(self.common))
-        self._compare_numbers(pages)
-        shares = [(page.letters - page.size) / page.letters * 15 / 7 if page.letters else 0.0 for page in pages]
-        self.alphabetic = min(1.0, max(shares))
-        self.unspaced = 1.0 - self.alphabetic
+        self._compare_figures(pages)
         terms = [set(page.terms) for page in pages]
         self.title = len(terms[0] & terms[1]) / len(terms[0] | terms[1]) if all(terms) else 0.0
         self.title_on_host = self.title if self.same_host and all(terms) else 1.0
@@ -53,12 +54,9 @@ class PlainSimilarity:
         self.metadata = float(metadata or 0)
         words = distance.words
         self.combined = Fraction(0) if words is None else Combined().similarity(words, metadata)
-        # What tokens say has its plain definition in the tests of the crate: native/src/stream/tests.rs.
-        said = Similarity(self.one, self.other, self.distance, self.common, self.same_host)
-        self.score, self.series, self.points = said.score, said.series, said.points
 
     def _compare_texts(self, pages: tuple[Evidence, Evidence], common: set[int]) -> None:
-        """Compare letters, shingles and sentences, without common sentences."""
+        """Compare letters and shingles, without common sentences."""
         lost = [_letters_of_common(page, common) for page in pages]
         self.common_letters = (lost[0], lost[1])
         lengths = sorted(page.letters - gone for page, gone in zip(pages, lost, strict=True))
@@ -69,33 +67,22 @@ class PlainSimilarity:
         ours, theirs = _as_far_as_both(*(page.sentence_values for page in pages), most=MAX_SENTENCES)
         either = letters_of((ours | theirs) & common)
         shared = letters_of(ours & theirs & common) / either if either else 0.0
-        fewer = min(len(ours - common), len(theirs - common))
-        self.sentences = len((ours & theirs) - common) / fewer if fewer else 0.0
 
         # |A ∩ B| = J·(|A| + |B|)/(1 + J), of which that of common sentences is taken away.
         brought = [
             gone * min(1.0, page.shingles / page.letters) if page.letters else 0.0
             for page, gone in zip(pages, lost, strict=True)
         ]
-        has_shingles = all(page.shingles for page in pages)
-        rough = estimated_jaccard(self.one.sketch, self.other.sketch) if has_shingles else 0.0
-        union = (self.one.shingles + self.other.shingles) / (1.0 + rough)
+        union = (self.one.shingles + self.other.shingles) / (1.0 + self.whole_jaccard)
         both = shared * sum(brought) / (1.0 + shared)
-        intersection = max(0.0, rough * union - both)
+        intersection = max(0.0, self.whole_jaccard * union - both)
         union = max(intersection, union - (sum(brought) - both))
         self.jaccard = min(1.0, intersection / union) if union > 0 else 0.0
         smaller = min(page.shingles - common for page, common in zip(pages, brought, strict=True))
         self.containment = min(1.0, intersection / smaller) if smaller > 0 else 0.0
 
-    def _compare_numbers(self, pages: tuple[Evidence, Evidence]) -> None:
-        """Compare numbers as sets of value and unit, and figures by their digest."""
-        one, other = _as_far_as_both(*(page.numbers for page in pages), most=MAX_NUMBERS)
-        fewer = min(len(one), len(other))
-        self.numbers = len(one & other) / fewer if fewer else 1.0
-        self.missing_numbers = (1.0 - self.numbers) * min(page.number_count for page in pages)
-        units = [Counter(unit for _, unit in numbers - (one & other)) for numbers in (one, other)]
-        conflicts = (units[0] & units[1]).total()
-        self.swapped_numbers = conflicts / (conflicts + len(one & other)) if conflicts else 0.0
+    def _compare_figures(self, pages: tuple[Evidence, Evidence]) -> None:
+        """Compare figures by their digest, and by the sample of the numbers."""
         less, more = sorted(pages, key=lambda page: page.number_count)
         if less.figures == more.figures:
             self.figures = 1.0

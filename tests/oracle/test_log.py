@@ -167,7 +167,7 @@ def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRe
 )
 def test_oracle_and_replica_agree_on_long_logs(layout: IndexLayout, jaccard: float, keep: Keep) -> None:
     """Hundreds of pages of a few texts, found by keys alone: cells overflow, empty and fill again."""
-    rule = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=jaccard, sentences=0.4),))
+    rule = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=jaccard, containment=0.4),))
     log: list[LogRecord] = [PolicyRecord(Policy(rule, Action.FLAG, SPACE, layout, keep), initial=True)]
     chosen = random.Random(layout.window)
     for number in range(400):

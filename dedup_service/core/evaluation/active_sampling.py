@@ -121,7 +121,6 @@ class CandidatePairs:
 _SCALE = {
     "min_letters": 160.0,
     "score": 4.0,
-    "missing_numbers": 8.0,
     "length_ratio": 2.0,
     "words_distance": 64.0,
     "body_distance": 64.0,

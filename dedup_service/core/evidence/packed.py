@@ -1,11 +1,10 @@
-"""The evidence of a page as bytes, some 900 a page, to verify candidates with; `_native.Preparer` writes it.
+"""The evidence of a page as bytes, some 750 a page, to verify candidates with; `_native.Preparer` writes it.
 
 Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each) and the
 digest of the figures (uint64), then how many numbers, sentences and title terms follow (uint8 each), and how
-many bytes of metadata (uint16). After it the sketch (256 bytes), sentences (uint32 each), title terms (uint16
-each), values of numbers (uint16 each), their units (uint8 each), the metadata, and to the end the stream of the
-page's tokens (`native/src/stream/packed.rs`). Sentences and terms are ascending and distinct, numbers ascending by
-value and unit.
+many bytes of metadata (uint16). After it the sketch (64 bytes), sentences (uint32 each), title terms (uint16
+each), numbers (uint16 each), the metadata, and to the end the stream of the page's tokens
+(`native/src/stream/packed.rs`). Sentences and terms are ascending and distinct, numbers ascending.
 
 Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part
 of what they have in common.
@@ -13,12 +12,9 @@ of what they have in common.
 
 import struct
 
-SHINGLE = 5
-"""Letters of a shingle. Measured: docs/quality.md."""
-
 MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS, MAX_TOKENS = 64, 128, 32, 6144
 
-BINS = 2048
+BINS = 512
 """Bits of a sketch."""
 SKETCH_BYTES = BINS // 8
 
@@ -29,7 +25,7 @@ _SKETCH_AT = _HEADER.size
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
 _NOTHING = (0,) * 10
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
-_BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
+_BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 2, 4, 2
 LENGTH_BITS, LETTERS_A_QUARTER = 6, 4
 """Of the value of a sentence."""
 
@@ -108,11 +104,10 @@ class Evidence:
         return 1.0 - 2.0 * differing / BINS
 
     @property
-    def numbers(self) -> tuple[tuple[int, int], ...]:
-        """The sample of the numbers, as hashes of value (16 bits) and unit (8 bits), ascending."""
-        count, start = self._header[_NUMBERS], self._numbers_at
-        values = struct.unpack_from(f"<{count}H", self.packed, start) if count else ()
-        return tuple(zip(values, self.packed[start + 2 * count :], strict=False))
+    def numbers(self) -> tuple[int, ...]:
+        """The sample of the numbers, as hashes of value and unit of 16 bits, ascending."""
+        count = self._header[_NUMBERS]
+        return struct.unpack_from(f"<{count}H", self.packed, self._numbers_at) if count else ()
 
     @property
     def _numbers_at(self) -> int:

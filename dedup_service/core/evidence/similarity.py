@@ -100,11 +100,12 @@ class Similarity:
     """The similarity of two pages.
 
     one, other: their evidence. distance: of their fingerprints. common: values of sentences that a host of the
-    two repeats, ascending and distinct. Jaccard similarity, containment, sentences and lengths are
-    then those of the pages without these sentences; numbers, titles and distances are not changed.
+    two repeats, ascending and distinct. Jaccard similarity, containment and lengths are then those of the pages
+    without these sentences; figures, titles and distances are not changed.
 
     Attributes:
         jaccard: Estimated Jaccard similarity of the shingles, 0 to 1; 0 if a page has none.
+        whole_jaccard: The same of the whole pages, whatever sentences are common.
         containment: Estimated share of the smaller page's shingles that the larger one has, 0 to 1.
         min_letters: Letters of the page with fewer, where 15 of an alphabet count as 8.
         length_ratio: Letters of the longer page for each letter of the shorter, 1 or more; infinite if one has none.
@@ -112,16 +113,6 @@ class Similarity:
             a value with its sign and unit. Figures are compared as often as they occur and without their order, by a
             digest of all of them. Only pages of up to `packed.MAX_NUMBERS` numbers can have .5: of more, the evidence
             does not say which were added, so any difference counts as a changed figure.
-        numbers: Share of the numbers of the page with fewer that the other page has, with unit; 1 if it has none.
-        missing_numbers: Numbers of the page with fewer that the other page lacks, estimated.
-        swapped_numbers: Share of numbers that stand under the same unit as another value in the other page, 0 to 1. A
-            yearly event changes its numbers and keeps their units; a repost drops some and changes none. Under each
-            unit, conflicts are the numbers of the page with fewer that the other page lacks there:
-            swapped = conflicts / (conflicts + numbers in common), and 0 without a conflict.
-        alphabetic: Share of letters of an alphabet, in the page that has the larger share; 0 to 1. It follows from
-            the sizes: 15 letters of an alphabet count as 8.
-        unspaced: Share of letters of scripts without spaces, in the page that has the smaller share; 0 to 1.
-        sentences: Share of the sentences of the page with fewer that the other page has too; 0 if it has none.
         title: Jaccard similarity of the terms of the titles, 0 to 1; 0 if one has no title.
         title_on_host: The same for two pages of one host that have titles; 1 for any others.
         words_distance: Differing bits in the `words` channel; infinite if one page has no fingerprint.
@@ -138,16 +129,11 @@ class Similarity:
     """
 
     jaccard: float
+    whole_jaccard: float
     containment: float
     min_letters: float
     length_ratio: float
     figures: float
-    numbers: float
-    missing_numbers: float
-    swapped_numbers: float
-    alphabetic: float
-    unspaced: float
-    sentences: float
     title: float
     title_on_host: float
     words_distance: float

@@ -23,15 +23,11 @@ _SHARES = (
     "containment",
     "title",
     "title_on_host",
-    "sentences",
-    "numbers",
     "figures",
-    "alphabetic",
-    "unspaced",
     "metadata",
     "combined",
 )
-UPPER_BOUNDS = ("series", "missing_numbers", "swapped_numbers", "length_ratio", "words_distance", "body_distance")
+UPPER_BOUNDS = ("series", "length_ratio", "words_distance", "body_distance")
 """Bounds that hold if the quantity is at most the bound; all others hold if it is at least the bound."""
 
 
@@ -44,18 +40,11 @@ class MatchRow:
     Attributes:
         name: Quoted by the reason of a verdict.
         min_letters: Letters that both bodies have at least; 15 letters of an alphabet count as 8.
-        jaccard: Required. Estimated share of shingles (five letters) in common, at least; above 0, up to 1.
+        jaccard: Required. Estimated share of shingles (five characters, or three words) in common, at least; above 0, up to 1.
         containment: Estimated share of the smaller page's shingles that the other has, at least; 0 to 1.
         title: Share of title terms in common, at least; 0 to 1.
         title_on_host: The same for two pages of one host that have titles, at least; 0 to 1. Other pairs pass.
-        sentences: Share of sentences that occur word for word in the other page, at least; 0 to 1.
-        numbers: Share of numbers that the other page has with the same unit, at least; 0 to 1.
-        missing_numbers: Numbers that the other page lacks, at most.
-        swapped_numbers: Share of numbers that stand under the same unit as another value in the other page, at
-            most; 0 to 1.
         figures: 1 if every figure must be equal, with sign and unit; 0.5 if one page may have further figures.
-        alphabetic: Share of letters of an alphabet in the page that has more of them, at least; 0 to 1.
-        unspaced: Share of letters of scripts without spaces in the page that has fewer of them, at least; 0 to 1.
         length_ratio: Letters of the longer page for one of the shorter, at most.
         metadata: Jaccard similarity of keywords, tags and references, at least; 0 to 1.
         score: Sum of the points of the scorecard, at least; any number. Docs: profiles.md.
@@ -69,8 +58,8 @@ class MatchRow:
         ConfigurationError: If the name is empty or a bound is out of range.
 
     Example:
-        >>> MatchRow(name="nearly equal", jaccard=0.85, numbers=0.5).to_dict()
-        {'name': 'nearly equal', 'min_letters': 0, 'jaccard': 0.85, 'numbers': 0.5}
+        >>> MatchRow(name="nearly equal", jaccard=0.85, figures=0.5).to_dict()
+        {'name': 'nearly equal', 'min_letters': 0, 'jaccard': 0.85, 'figures': 0.5}
     """
 
     name: str
@@ -79,13 +68,7 @@ class MatchRow:
     containment: float | None = None
     title: float | None = None
     title_on_host: float | None = None
-    sentences: float | None = None
-    numbers: float | None = None
-    missing_numbers: float | None = None
-    swapped_numbers: float | None = None
     figures: float | None = None
-    alphabetic: float | None = None
-    unspaced: float | None = None
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None

@@ -14,7 +14,7 @@ A file, in TOML:
     [[match]]               # any row suffices; the bounds are those of `core.rules.match_row`
     name = "nearly equal"
     jaccard = 0.85
-    numbers = 0.5
+    figures = 0.5
 
     [guards]                # as in `core.rules.guards`; 0 switches a bound off; the others default
     max_hosts = 2000
@@ -39,7 +39,7 @@ OWN_TITLE = 0.3
 To two articles, extraction may have added the same comment thread or sidebar.
 """
 
-NEAR = 0.3
+NEAR = 0.25
 """Jaccard similarity from which two pages are compared: with less, no copy that people labelled had a score above 0."""
 
 SERIES = 3.0

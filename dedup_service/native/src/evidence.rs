@@ -1,10 +1,10 @@
-//! The evidence of a page as bytes, some 900 a page, to verify candidates with.
+//! The evidence of a page as bytes, some 750 a page, to verify candidates with.
 //!
 //! Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (32 bits each) and the digest
 //! of the figures (64 bits), then how many numbers, sentences and title terms follow (8 bits each), and how many bytes
-//! of metadata (16 bits). After it the sketch (256 bytes), sentences (32 bits each), title terms (16 bits each), values
-//! of numbers (16 bits each), their units (8 bits each), the metadata, and the stream of the page's tokens
-//! (`stream::packed`) to the end. Sentences and terms are ascending and distinct, numbers ascending by value and unit.
+//! of metadata (16 bits). After it the sketch (64 bytes), sentences (32 bits each), title terms (16 bits each),
+//! numbers (16 bits each), the metadata, and the stream of the page's tokens (`stream::packed`) to the end. Sentences
+//! and terms are ascending and distinct, numbers ascending.
 //!
 //! Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part of what
 //! they have in common.
@@ -17,7 +17,7 @@ pub mod sketch;
 
 use crate::characters::characters;
 use crate::memory::{GAMMA, mix64};
-use numbers::{NumberFinder, Sampled};
+use numbers::NumberFinder;
 use sketch::{Sketch, Sketcher};
 
 use crate::stream::grams::grams_of;
@@ -25,8 +25,6 @@ use crate::stream::packed::{Stream, pack};
 use crate::stream::tokens::{Token, find_tokens};
 use crate::text::page_text::BodyAndTitle;
 
-/// Letters of a shingle. Measured: docs/quality.md.
-pub const SHINGLE: usize = 5;
 /// Numbers of a page that its evidence has at most.
 pub const MAX_NUMBERS: usize = 64;
 /// Sentences of a page that its evidence has at most.
@@ -65,8 +63,7 @@ pub struct Evidence<'a> {
     sketch: Option<&'a Sketch>,
     sentences: &'a [u8],
     terms: &'a [u8],
-    values: &'a [u8],
-    units: &'a [u8],
+    numbers: &'a [u8],
 }
 
 /// Return the size of a page by its packed evidence; see [`Evidence::size`].
@@ -90,8 +87,7 @@ impl<'a> Evidence<'a> {
         }
         let (sentences, rest) = rest.split_at_checked(4 * sentences)?;
         let (terms, rest) = rest.split_at_checked(2 * terms)?;
-        let (values, rest) = rest.split_at_checked(2 * numbers)?;
-        let (units, rest) = rest.split_at_checked(numbers)?;
+        let (numbers, rest) = rest.split_at_checked(2 * numbers)?;
         let (metadata, stream) = rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
         let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let evidence = Self {
@@ -106,8 +102,7 @@ impl<'a> Evidence<'a> {
             sketch: Some(sketch),
             sentences,
             terms,
-            values,
-            units,
+            numbers,
         };
         evidence.ascends().then_some(evidence)
     }
@@ -142,10 +137,9 @@ impl<'a> Evidence<'a> {
         self.terms
     }
 
-    /// The sample of the numbers: hashes of value (16 bits) and, below it, of unit (8 bits); ascending.
-    pub fn numbers(&self) -> impl ExactSizeIterator<Item = u32> + DoubleEndedIterator + Clone + use<'a> {
-        let values = self.values.chunks_exact(2).zip(self.units);
-        values.map(|(value, &unit)| u32::from(u16::from_le_bytes([value[0], value[1]])) << 8 | u32::from(unit))
+    /// The sample of the numbers, as hashes of value and unit: ascending.
+    pub fn numbers(&self) -> impl ExactSizeIterator<Item = u16> + Clone + use<'a> {
+        self.numbers.chunks_exact(2).map(|number| u16::from_le_bytes([number[0], number[1]]))
     }
 }
 
@@ -163,7 +157,7 @@ pub struct Content<'a> {
     /// At most [`MAX_TERMS`], ascending and distinct.
     pub terms: &'a [u16],
     /// At most [`MAX_NUMBERS`], ascending.
-    pub numbers: &'a [Sampled],
+    pub numbers: &'a [u16],
     /// Packed metadata, below 64 KiB.
     pub metadata: &'a [u8],
     /// Tokens of title and body.
@@ -180,8 +174,7 @@ impl Content<'_> {
         packed.extend(self.sketch);
         packed.extend(self.sentences.iter().flat_map(|value| value.to_le_bytes()));
         packed.extend(self.terms.iter().flat_map(|term| term.to_le_bytes()));
-        packed.extend(self.numbers.iter().flat_map(|number| number.value.to_le_bytes()));
-        packed.extend(self.numbers.iter().map(|number| number.unit));
+        packed.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
         packed.extend(self.metadata);
         let [title, body] = self.tokens;
         pack(body, title, packed);
@@ -287,7 +280,7 @@ pub(crate) mod tests {
         pub(crate) sketch: Sketch,
         pub(crate) sentences: Vec<u32>,
         pub(crate) terms: Vec<u16>,
-        pub(crate) numbers: Vec<(u16, u8)>,
+        pub(crate) numbers: Vec<u16>,
         pub(crate) metadata: Vec<u8>,
         pub(crate) tokens: Vec<Token>,
     }
@@ -295,11 +288,10 @@ pub(crate) mod tests {
     impl Fields {
         /// The evidence, packed.
         pub(crate) fn packed(&self) -> Vec<u8> {
-            let numbers: Vec<Sampled> = self.numbers.iter().map(|&(value, unit)| Sampled { value, unit }).collect();
             let mut packed = Vec::new();
-            let Self { counts, figures, sketch, sentences, terms, metadata, tokens, .. } = self;
+            let Self { counts, figures, sketch, sentences, terms, numbers, metadata, tokens } = self;
             let (counts, figures, tokens) = (*counts, *figures, [&tokens[..tokens.len().min(3)], tokens]);
-            Content { counts, figures, sketch, sentences, terms, numbers: &numbers, metadata, tokens }
+            Content { counts, figures, sketch, sentences, terms, numbers, metadata, tokens }
                 .pack(&mut packed);
             packed
         }
@@ -312,12 +304,12 @@ pub(crate) mod tests {
         let samples = (
             btree_set((0..400_u32).prop_map(|place| place * 10_000_000 + place % 64), 0..=MAX_SENTENCES),
             btree_set(0..12_u16, 0..8),
-            vec((0..30_u16, 0..3_u8), 0..=MAX_NUMBERS),
+            vec(0..90_u16, 0..=MAX_NUMBERS),
         );
-        let sketch = (any::<u8>(), 0..=256_usize);
+        let sketch = (any::<u8>(), 0..=sketch::BINS / 8);
         (count(), count(), count(), count(), count(), 0..2_u64, sketch, samples, metadata).prop_map(
             |(letters, size, shingles, numbers, sentences, figures, (byte, until), samples, metadata)| {
-                let mut sketch = [0; 256];
+                let mut sketch = [0; sketch::BINS / 8];
                 sketch[..until].fill(byte);
                 let counts = [letters, size, shingles, numbers, sentences];
                 let (sentence_set, term_set, mut numbers) = samples;
@@ -348,8 +340,7 @@ pub(crate) mod tests {
             prop_assert_eq!(evidence.sketch(), Some(&fields.sketch));
             prop_assert_eq!(evidence.sentences().collect::<Vec<_>>(), fields.sentences);
             prop_assert_eq!(evidence.terms().collect::<Vec<_>>(), fields.terms);
-            let numbers = fields.numbers.iter().map(|&(value, unit)| u32::from(value) << 8 | u32::from(unit));
-            prop_assert_eq!(evidence.numbers().collect::<Vec<_>>(), numbers.collect::<Vec<_>>());
+            prop_assert_eq!(evidence.numbers().collect::<Vec<_>>(), fields.numbers);
             prop_assert_eq!(evidence.metadata, fields.metadata);
         }
 
@@ -397,7 +388,9 @@ pub(crate) mod tests {
             let (page, metadata) = (PageText::of(&title, &body).folded, metadata::pack(members));
             let letters = page.letters();
             let shingles: Vec<u64> = letters.iter().map(|&letter| mix64(u64::from(letter))).collect();
-            let packed = EvidenceMaker::default().pack(&page, &letters, &shingles, &metadata);
+            let mut maker = EvidenceMaker::default();
+            maker.read(&page, &mut Vec::new());
+            let packed = maker.pack(&page, &letters, &shingles, &metadata);
             let evidence = Evidence::new(&packed);
             prop_assert_eq!(evidence.letters as usize, letters.len());
             prop_assert_eq!(evidence.sketch(), Some(&Sketcher::default().sketch(&shingles)));
@@ -416,10 +409,10 @@ pub(crate) mod tests {
         let empty = Fields {
             counts: [9; 5],
             figures: 0,
-            sketch: [1; 256],
+            sketch: [1; sketch::BINS / 8],
             sentences: Vec::new(),
             terms: Vec::new(),
-            numbers: vec![(1, 1), (1, 1)],
+            numbers: vec![1, 1],
             metadata: Vec::new(),
             tokens: Vec::new(),
         };
@@ -427,7 +420,7 @@ pub(crate) mod tests {
         let others = [
             Fields { sentences: vec![2, 2], ..empty.clone() },
             Fields { terms: vec![2, 1], ..empty.clone() },
-            Fields { numbers: vec![(1, 1), (1, 0)], ..empty.clone() },
+            Fields { numbers: vec![1, 0], ..empty.clone() },
             Fields { sentences: (0..=MAX_SENTENCES as u32).collect(), ..empty.clone() },
         ];
         assert!(others.iter().all(|fields| Evidence::new(&fields.packed()).letters == 0));

@@ -14,8 +14,6 @@
 //! Knudsen, Thorup, "Fast similarity sketching", FOCS 2017, and Li and König, "b-bit minwise hashing", WWW 2010
 //! (sketch).
 
-use std::cell::OnceCell;
-
 use crate::error::{Result, TableError};
 use crate::evidence::metadata::{Metadata, PERMUTATIONS};
 use crate::evidence::sentences::{LETTERS_A_QUARTER, LONGEST};
@@ -23,7 +21,6 @@ use crate::evidence::sketch::{self, Sketch};
 use crate::evidence::{Evidence, MAX_NUMBERS, MAX_SENTENCES};
 use crate::memory::vectorised;
 use crate::stream::compare::{Comparer, Quantities};
-use crate::stream::packed::Stream;
 use crate::stream::score::score_of;
 
 /// The largest distance, in bits, at which the block index finds candidates.
@@ -79,30 +76,20 @@ pub struct Distance {
 
 /// The similarity of two pages.
 ///
-/// Jaccard similarity, containment, sentences and lengths are those of the pages without common sentences; numbers,
-/// titles and distances are of all.
+/// Jaccard similarity, containment and lengths are those of the pages without common sentences; figures, titles and
+/// distances are of all.
 #[derive(Clone, Debug)]
 pub struct Similarity<'a> {
     /// Estimated Jaccard similarity of the shingles, 0 to 1; 0 if a page has none.
     pub jaccard: f64,
+    /// The same of the whole pages.
+    pub whole_jaccard: f64,
     /// Estimated share of the smaller page's shingles that the larger one has, 0 to 1.
     pub containment: f64,
     /// Letters of the page with fewer, where 15 of an alphabet count as 8.
     pub min_letters: f64,
     /// Letters of the longer page for each letter of the shorter, 1 or more; infinite if one has none.
     pub length_ratio: f64,
-    /// Share of the sentences of the page with fewer that the other page has too; 0 if it has none.
-    pub sentences: f64,
-    /// Share of the numbers of the page with fewer that the other page has, with unit; 1 if it has none.
-    pub numbers: f64,
-    /// Numbers of the page with fewer that the other page lacks, estimated.
-    pub missing_numbers: f64,
-    /// Share of numbers that stand under the same unit as another value in the other page, 0 to 1.
-    ///
-    /// A yearly event changes its numbers and keeps their units; a repost drops some and changes none. Under each unit,
-    /// conflicts are the numbers of the page with fewer that the other page lacks there:
-    /// swapped = conflicts / (conflicts + numbers in common), and 0 without a conflict.
-    pub swapped_numbers: f64,
     /// 1 if both pages have the same figures; .5 if one has those of the other and more; else 0.
     ///
     /// A figure is a value with its sign and unit. Figures are compared as often as they occur and without their order,
@@ -113,12 +100,6 @@ pub struct Similarity<'a> {
     pub title: f64,
     /// The same for two pages of one host that have titles; 1 for any others.
     pub title_on_host: f64,
-    /// Share of letters of an alphabet, in the page that has the larger share, at most 1.
-    ///
-    /// It follows from the sizes: 15 letters of an alphabet count as 8.
-    pub alphabetic: f64,
-    /// Share of letters of scripts without spaces, in the page that has the smaller share.
-    pub unspaced: f64,
     /// Letters of the common sentences in each page, at most all; estimated if its sentences were sampled.
     pub common_letters: [f64; 2],
     /// Differing bits in the `words` channel; infinite if one page has no fingerprint.
@@ -127,69 +108,64 @@ pub struct Similarity<'a> {
     pub body_distance: f64,
     words: Option<u32>,
     statements: [&'a [u8]; 2],
-    streams: [Option<Stream<'a>>; 2],
     same_host: bool,
     texts: [OwnText; 2],
     common_in_both: f64,
     intersection: f64,
-    quantities: OnceCell<Quantities>,
+    quantities: Quantities,
 }
 
 impl<'a> Similarity<'a> {
     /// Compare two pages. common: values of sentences that a host of the two repeats, ascending.
     pub fn of(one: &Evidence<'a>, other: &Evidence<'a>, distance: Distance, common: &[u32], same_host: bool) -> Self {
         let title = title(one, other);
-        let (numbers, swapped_numbers) = numbers(one, other);
-        let (sentences, shared) = sentences(one, other, common);
+        let shared = common_in_both(one, other, common);
         let texts = [one, other].map(|page| OwnText::of(page, common));
-        let (intersection, union) = overlap(one, other, &texts, shared);
+        let mut comparer = Comparer::default();
+        let compared = match (&one.stream, &other.stream) {
+            (Some(ours), Some(theirs)) => comparer.compare(ours, theirs),
+            _ => Quantities::default(),
+        };
+        let whole_jaccard = jaccard(one, other, &compared);
+        let (intersection, union) = overlap(whole_jaccard, one, other, &texts, shared);
         let common_letters = texts[0].common_letters + texts[1].common_letters;
         let shorter = f64::min(texts[0].letters, texts[1].letters);
         let longer = f64::max(texts[0].letters, texts[1].letters);
-        let alphabetic = f64::min(1.0, f64::max(alphabetic(one), alphabetic(other)));
-        Self {
+        let pages = Self {
             jaccard: share(intersection, union).min(1.0),
+            whole_jaccard,
             containment: share(intersection, f64::min(texts[0].shingles, texts[1].shingles)).min(1.0),
             min_letters: f64::max(0.0, f64::min(texts[0].size, texts[1].size)),
             length_ratio: if shorter > 0.0 { longer / shorter } else { f64::INFINITY },
-            sentences,
-            numbers,
-            missing_numbers: (1.0 - numbers) * f64::from(one.number_count.min(other.number_count)),
-            swapped_numbers,
             figures: figures(one, other),
             title,
             title_on_host: if same_host && one.terms().len().min(other.terms().len()) > 0 { title } else { 1.0 },
-            alphabetic,
-            unspaced: 1.0 - alphabetic,
             common_letters: texts.map(|text| text.common_letters),
             words_distance: distance.words.map_or(f64::INFINITY, f64::from),
             body_distance: distance.body.map_or(f64::INFINITY, f64::from),
             words: distance.words,
             statements: [one.metadata, other.metadata],
-            streams: [one.stream, other.stream],
             same_host,
             texts,
             common_in_both: shared * common_letters / (1.0 + shared),
             intersection,
-            quantities: OnceCell::new(),
+            quantities: Quantities::default(),
+        };
+        let has_few = |page: &Evidence| page.stream.is_none_or(|stream| stream.tokens < MIN_TOKENS);
+        let is_cut = is_cut(one) || is_cut(other);
+        if has_few(one) || has_few(other) {
+            pages
+        } else if is_cut || common_letters > 0.0 {
+            let quantities = pages.without_common_text(compared, comparer.held(), is_cut);
+            Self { quantities, ..pages }
+        } else {
+            Self { quantities: compared, ..pages }
         }
     }
 
     /// What the streams of tokens say of the two pages; nothing is held if one has too few.
     pub fn quantities(&self) -> &Quantities {
-        self.quantities.get_or_init(|| match &self.streams {
-            [Some(one), Some(other)] if one.tokens.min(other.tokens) >= MIN_TOKENS => {
-                let mut comparer = Comparer::default();
-                let quantities = comparer.compare(one, other);
-                let is_cut = one.is_cut() || other.is_cut();
-                if is_cut || self.texts.iter().any(|text| text.common_letters > 0.0) {
-                    self.without_common_text(quantities, comparer.held(), is_cut)
-                } else {
-                    quantities
-                }
-            }
-            _ => Quantities::default(),
-        })
+        &self.quantities
     }
 
     /// The quantities with the shares that are held of the pages' own text: streams have the common sentences, too.
@@ -261,24 +237,6 @@ pub fn same_title(kept: &Evidence, copy: &Evidence) -> bool {
     copy.terms().len() == 0 || (shorter > 0 && 10 * both >= 7 * shorter)
 }
 
-/// Share of the numbers of the page with fewer that the other page has, 1 if it has none; and share of swapped numbers.
-fn numbers(one: &Evidence, other: &Evidence) -> (f64, f64) {
-    let end = common_end(one.numbers(), other.numbers(), MAX_NUMBERS);
-    let known = |number: &u32| end.is_none_or(|end| *number <= end);
-    let samples = merged(distinct(one.numbers().filter(known)), distinct(other.numbers().filter(known)));
-    let (mut counts, mut lacking) = ([0_u32; 3], [[0_u8; 256]; 2]);
-    for (number, ours, theirs) in samples {
-        let unit = number as usize & 255;
-        counts = add(counts, ours, theirs);
-        lacking[0][unit] += u8::from(!theirs);
-        lacking[1][unit] += u8::from(!ours);
-    }
-    let [one, other, both] = counts.map(f64::from);
-    let conflicts: u32 = lacking[0].iter().zip(lacking[1]).map(|(&ours, theirs)| u32::from(ours.min(theirs))).sum();
-    let conflicts = f64::from(conflicts);
-    (if one.min(other) > 0.0 { both / one.min(other) } else { 1.0 }, share(conflicts, conflicts + both))
-}
-
 /// 1 if two pages have the same figures; .5 if one has those of the other and more; else 0.
 fn figures(one: &Evidence, other: &Evidence) -> f64 {
     if one.figures == other.figures {
@@ -293,47 +251,47 @@ fn figures(one: &Evidence, other: &Evidence) -> f64 {
     if is_among { 0.5 } else { 0.0 }
 }
 
-/// Share of the own sentences of the page with fewer that the other page has; and which share of the letters of common
-/// sentences is in both. Each is 0 if there are none.
-fn sentences(one: &Evidence, other: &Evidence, common: &[u32]) -> (f64, f64) {
+/// Share of the letters of common sentences that is in both pages; 0 if there are none.
+fn common_in_both(one: &Evidence, other: &Evidence, common: &[u32]) -> f64 {
     let end = common_end(one.sentences(), other.sentences(), MAX_SENTENCES);
-    let (mut counts, mut both_common, mut either_common) = ([0; 3], 0, 0);
+    let (mut in_both, mut in_either) = (0, 0);
     for (value, ours, theirs) in merged(one.sentences(), other.sentences()) {
         if end.is_some_and(|end| value > end) {
             break;
         }
         if common.binary_search(&value).is_ok() {
-            either_common += letters_in(value);
-            both_common += if ours && theirs { letters_in(value) } else { 0 };
-        } else {
-            counts = add(counts, ours, theirs);
+            in_either += letters_in(value);
+            in_both += if ours && theirs { letters_in(value) } else { 0 };
         }
     }
-    let [one, other, both] = counts.map(f64::from);
-    (share(both, one.min(other)), share(f64::from(both_common), f64::from(either_common)))
+    share(f64::from(in_both), f64::from(in_either))
+}
+
+/// Jaccard similarity of the shingles: of the seeds of two streams, which are the same passages, or as the sketches
+/// estimate it if one is too long for that. A page without shingles is similar to none.
+fn jaccard(one: &Evidence, other: &Evidence, compared: &Quantities) -> f64 {
+    let is_fine = |page: &Evidence| page.stream.is_some_and(|stream| !stream.is_coarse);
+    match (one.sketch(), other.sketch()) {
+        _ if one.shingles == 0 || other.shingles == 0 => 0.0,
+        _ if is_fine(one) && is_fine(other) => compared.seeds_in_both,
+        (Some(ours), Some(theirs)) => sketch_jaccard(sketch_distance(ours, theirs)),
+        _ => 0.0,
+    }
+}
+
+fn is_cut(page: &Evidence) -> bool {
+    page.stream.is_some_and(|stream| stream.is_cut())
 }
 
 /// Sizes of intersection and union of the shingles, without common sentences. shared: share of the letters of common
 /// sentences that is in both. |A ∩ B| = J·(|A| + |B|)/(1 + J).
-fn overlap(one: &Evidence, other: &Evidence, texts: &[OwnText; 2], shared: f64) -> (f64, f64) {
-    let jaccard = match (one.sketch(), other.sketch()) {
-        (Some(ours), Some(theirs)) if one.shingles > 0 && other.shingles > 0 => {
-            sketch_jaccard(sketch_distance(ours, theirs))
-        }
-        _ => 0.0,
-    };
+fn overlap(jaccard: f64, one: &Evidence, other: &Evidence, texts: &[OwnText; 2], shared: f64) -> (f64, f64) {
     let union = (f64::from(one.shingles) + f64::from(other.shingles)) / (1.0 + jaccard);
     let common = texts[0].common_shingles + texts[1].common_shingles;
     let both = shared * common / (1.0 + shared);
     let either = common - both;
     let intersection = f64::max(0.0, jaccard * union - both);
     (intersection, f64::max(intersection, union - either))
-}
-
-/// Share of letters of an alphabet in a page.
-fn alphabetic(page: &Evidence) -> f64 {
-    let letters = f64::from(page.letters);
-    if page.letters > 0 { (letters - f64::from(page.size)) / letters * 15.0 / 7.0 } else { 0.0 }
 }
 
 /// How much of a page is not common on its host.
@@ -412,23 +370,12 @@ fn shared<T: Ord + Copy>(one: impl Iterator<Item = T>, other: impl Iterator<Item
     })
 }
 
-/// Each value of an ascending sample once.
-fn distinct<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
-    let mut last = None;
-    values.filter(move |&value| last.replace(value) != Some(value))
-}
-
 /// The largest value up to which two ascending samples are known; none if they are known completely.
 ///
 /// A sample of `limit` values was cut off after its largest one. What follows is unknown, so it is not compared.
 fn common_end<S: ExactSizeIterator<Item = u32> + DoubleEndedIterator>(one: S, other: S, limit: usize) -> Option<u32> {
     let end = |mut sample: S| if sample.len() == limit { sample.next_back() } else { None };
     [end(one), end(other)].into_iter().flatten().min()
-}
-
-/// Add a value that one sample or two have to the counts of each, and of both.
-fn add([one, other, both]: [u32; 3], ours: bool, theirs: bool) -> [u32; 3] {
-    [one + u32::from(ours), other + u32::from(theirs), both + u32::from(ours && theirs)]
 }
 
 /// A page without the own text of its host, to leave out quickly the pages that cannot be similar to it.
@@ -548,7 +495,7 @@ impl Combined {
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // quantities are to be equal bit for bit
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
@@ -556,25 +503,14 @@ mod tests {
     use super::*;
     use crate::evidence::metadata::{EXACT_LIMIT, pack};
     use crate::evidence::tests::{Fields, fields};
+    use crate::memory::mix64;
+    use crate::stream::tokens::{Class, Token};
 
     fn quantities(pages: &Similarity) -> Vec<f64> {
-        let texts = [pages.jaccard, pages.containment, pages.min_letters, pages.length_ratio, pages.sentences];
-        let numbers = [pages.numbers, pages.missing_numbers, pages.swapped_numbers, pages.figures];
-        let titles = [pages.title, pages.title_on_host, pages.alphabetic, pages.unspaced];
+        let texts = [pages.jaccard, pages.containment, pages.min_letters, pages.length_ratio, pages.figures];
+        let titles = [pages.title, pages.title_on_host, pages.score(), pages.series()];
         let rest = [pages.words_distance, pages.body_distance, pages.combined(Combined::OF_ROWS).value()];
-        [&texts[..], &numbers, &titles, &rest].concat()
-    }
-
-    /// The values of an ascending sample as far as both samples reach, each once.
-    fn reached<T: Ord + Copy>(sample: &[T], other: &[T], limit: usize) -> BTreeSet<T> {
-        let end = [sample, other].into_iter().filter(|values| values.len() == limit).filter_map(|of| of.last()).min();
-        sample.iter().copied().filter(|value| end.is_none_or(|end| value <= end)).collect()
-    }
-
-    fn counted<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, usize> {
-        let mut counts = BTreeMap::new();
-        values.into_iter().for_each(|value| *counts.entry(value).or_default() += 1);
-        counts
+        [&texts[..], &titles, &rest].concat()
     }
 
     proptest! {
@@ -599,24 +535,10 @@ mod tests {
         }
 
         #[test]
-        fn samples_are_compared_as_sets(one in fields(), other in fields()) {
+        fn titles_are_compared_as_sets(one in fields(), other in fields()) {
             let (first, second) = (one.packed(), other.packed());
             let (first, second) = (Evidence::new(&first), Evidence::new(&second));
             let pages = Similarity::of(&first, &second, Distance::default(), &[], true);
-
-            let ours = reached(&one.sentences, &other.sentences, MAX_SENTENCES);
-            let theirs = reached(&other.sentences, &one.sentences, MAX_SENTENCES);
-            let fewer = ours.len().min(theirs.len()) as f64;
-            prop_assert_eq!(pages.sentences, share(ours.intersection(&theirs).count() as f64, fewer));
-
-            let ours = reached(&one.numbers, &other.numbers, MAX_NUMBERS);
-            let theirs = reached(&other.numbers, &one.numbers, MAX_NUMBERS);
-            let (fewer, both) = (ours.len().min(theirs.len()), ours.intersection(&theirs).count() as f64);
-            prop_assert_eq!(pages.numbers, if fewer == 0 { 1.0 } else { both / fewer as f64 });
-            let lacking = counted(ours.difference(&theirs).map(|(_, unit)| unit));
-            let others = counted(theirs.difference(&ours).map(|(_, unit)| unit));
-            let conflicts: usize = lacking.iter().filter_map(|(unit, count)| Some(*others.get(unit)?.min(count))).sum();
-            prop_assert_eq!(pages.swapped_numbers, share(conflicts as f64, conflicts as f64 + both));
 
             let terms = |page: &Fields| page.terms.iter().copied().collect::<BTreeSet<_>>();
             let (ours, theirs) = (terms(&one), terms(&other));
@@ -635,13 +557,13 @@ mod tests {
             changed: bool,
             count in 1..=MAX_NUMBERS as u32,
         ) {
-            let kept = |(number, is_kept): (&(u16, u8), &bool)| is_kept.then_some(*number);
+            let kept = |(number, is_kept): (&u16, &bool)| is_kept.then_some(*number);
             let mut fewer: Vec<_> = of.numbers.iter().zip(&chosen).filter_map(kept).collect();
             if changed && !fewer.is_empty() {
-                fewer[0] = (40, 0);
+                fewer[0] = 400;
                 fewer.sort_unstable();
             }
-            let is_changed = fewer.contains(&(40, 0));
+            let is_changed = fewer.contains(&400);
             let more = Fields { figures: 1, counts: [0, 0, 0, count, 0], ..of.clone() }.packed();
             let fewer = Fields { figures: 2, counts: [0, 0, 0, count - 1, 0], numbers: fewer, ..of }.packed();
             let figures = figures(&Evidence::new(&fewer), &Evidence::new(&more));
@@ -653,8 +575,10 @@ mod tests {
             let packed = of.packed();
             let page = Evidence::new(&packed);
             let pages = Similarity::of(&page, &page, Distance::default(), &[], false);
-            let has_shingles = f64::from(u8::from(page.shingles > 0));
-            prop_assert_eq!([pages.jaccard, pages.containment, pages.figures], [has_shingles, has_shingles, 1.0]);
+            // Eight tokens weigh as much as a seed, of a long page too.
+            let all = f64::from(u8::from(page.shingles > 0 && of.tokens.len() >= 8));
+            prop_assume!(all > 0.0 || page.shingles == 0 || of.tokens.is_empty());
+            prop_assert_eq!([pages.jaccard, pages.containment, pages.figures], [all, all, 1.0]);
             prop_assert_eq!(pages.min_letters, f64::from(page.size));
         }
 
@@ -664,16 +588,16 @@ mod tests {
             other in fields(),
             min_jaccard in 0.001..1.0,
         ) {
-            let counts = one.counts;
-            let (first, second) = (one.packed(), Fields { counts, ..other.clone() }.packed());
+            let (first, second) = (one.packed(), other.packed());
             let (page, kept) = (Evidence::new(&first), Evidence::new(&second));
-            let screen = Screen::of(&page, &[], min_jaccard);
-            let pages = Similarity::of(&page, &kept, Distance::default(), &[], false);
-            let passes = screen.passes(&other.sketch, kept.shingles, kept.sentences());
-            prop_assert_eq!(passes, pages.jaccard >= min_jaccard);
+            let passes = Screen::of(&page, &[], min_jaccard).passes(&other.sketch, kept.shingles, kept.sentences());
             let differing = sketch_distance(&one.sketch, &other.sketch);
             let is_near = most_bits_apart(min_jaccard).is_some_and(|most| differing <= most);
             prop_assert_eq!(is_near, sketch_jaccard(differing) >= min_jaccard);
+            let [smaller, larger] = [page.shingles.min(kept.shingles), page.shingles.max(kept.shingles)];
+            // Without own text that is common, the larger page alone can have too much that the other lacks.
+            prop_assert!(!passes || (is_near && smaller > 0));
+            prop_assert!(passes || !is_near || smaller == 0 || larger > smaller);
         }
 
         #[test]
@@ -736,25 +660,25 @@ mod tests {
     #[test]
     fn pages_that_share_the_text_of_their_host_alone_are_not_similar() {
         let sentences: Vec<u32> = (1..=5).map(|number| number << 20 | 63).collect();
-        let fields = Fields {
-            counts: [1300, 1300, 1300, 0, 5],
+        let page = |text: std::ops::Range<u64>| Fields {
+            counts: [1000, 1000, 996, 0, 5],
             figures: 0,
-            sketch: [0; 256],
+            sketch: [0; sketch::BINS / 8],
             sentences: sentences.clone(),
             terms: Vec::new(),
             numbers: Vec::new(),
             metadata: Vec::new(),
-            tokens: Vec::new(),
+            tokens: text.map(|at| Token { hash: mix64(at), class: Class::Character }).collect(),
         };
-        let mut sketch = [0; 256];
-        sketch[..26].fill(255); // J = .8, so 1153 shingles are in both, and 1008 letters are common
-        let (first, second) = (fields.packed(), Fields { sketch, ..fields }.packed());
-        let (page, kept) = (Evidence::new(&first), Evidence::new(&second));
-        for (common, is_similar) in [(&sentences[..4], false), (&sentences[..2], true)] {
+        // The first 800 letters are in both; 756 letters, or 504, are common.
+        let (first, second) = (page(0..1000), Fields { sketch: [3; sketch::BINS / 8], ..page(200..1200) });
+        let (one, other) = (first.packed(), second.packed());
+        let (page, kept) = (Evidence::new(&one), Evidence::new(&other));
+        for (common, is_similar) in [(&sentences[..3], false), (&sentences[..1], true)] {
             let pages = Similarity::of(&page, &kept, Distance::default(), common, true);
-            assert_eq!(pages.jaccard >= 0.6, is_similar, "{}", pages.jaccard);
-            let screen = Screen::of(&page, common, 0.6);
-            assert_eq!(screen.passes(&sketch, kept.shingles, kept.sentences()), is_similar);
+            assert_eq!(pages.jaccard >= 0.5, is_similar, "{}", pages.jaccard);
+            let screen = Screen::of(&page, common, 0.4);
+            assert_eq!(screen.passes(&second.sketch, kept.shingles, kept.sentences()), is_similar);
         }
     }
 }

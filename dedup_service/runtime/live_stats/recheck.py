@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from dedup_service._native import PageText, distinct_ngrams, fold
-from dedup_service.core.evidence.packed import SHINGLE
 from dedup_service.core.splitmix import splitmix64
 from dedup_service.runtime.live_stats.newest import DuplicateRow
 
 _LOG = logging.getLogger(__name__)
+
+SHINGLE = 5
+"""Letters of a shingle here: texts are compared whole, not by tokens."""
 
 JACCARD, CONTAINMENT = 0.4, 0.7
 """Minimum share of shingles, of both texts and of the smaller set; either confirms a verdict. Chosen on one half of a

@@ -27,7 +27,7 @@ class Fields:
     sketch: bytes
     sentences: tuple[int, ...]
     terms: tuple[int, ...]
-    numbers: tuple[tuple[int, int], ...]
+    numbers: tuple[int, ...]
     metadata: bytes
     stream: bytes
 
@@ -44,18 +44,20 @@ class Fields:
             self.figures,
             *counts,
         )
-        values, units = [value for value, _ in self.numbers], bytes(unit for _, unit in self.numbers)
         samples = struct.pack(
-            f"<{len(self.sentences)}I{len(self.terms)}H{len(values)}H", *self.sentences, *self.terms, *values
+            f"<{len(self.sentences)}I{len(self.terms)}H{len(self.numbers)}H",
+            *self.sentences,
+            *self.terms,
+            *self.numbers,
         )
-        return header + self.sketch + samples + units + self.metadata + self.stream
+        return header + self.sketch + samples + self.metadata + self.stream
 
 
 @cache
 def stream_of(text: str, title: str) -> bytes:
     """Return the tokens of a page as bytes, which its evidence ends with."""
     evidence = Evidence(evidence_of(text, title))
-    samples = 4 * len(evidence.sentence_values) + 2 * len(evidence.terms) + 3 * len(evidence.numbers)
+    samples = 4 * len(evidence.sentence_values) + 2 * len(evidence.terms) + 2 * len(evidence.numbers)
     return evidence.packed[HEADER.size + SKETCH_BYTES + samples :]
 
 
@@ -69,7 +71,7 @@ def sample(values: st.SearchStrategy[Any], most: int, *, distinct: bool) -> st.S
 COUNTS = st.one_of(st.integers(0, 300), st.sampled_from([0, 1, 63, 64, 65, 128, 129, 2**31, 2**32 - 1]))
 POOL = st.integers(0, 70).map(lambda place: place * 61_000_000 + place % 64)
 WIDE_POOL = st.integers(0, 400).map(lambda place: place * 10_000_000 + place % 64)
-SKETCHES = st.sampled_from([bytes(256), b"\x01" * 256, b"\x0f" * 200 + bytes(56), b"\xff" * 40 + b"\x01" * 216])
+SKETCHES = st.sampled_from([bytes(64), b"\x01" * 64, b"\x0f" * 50 + bytes(14), b"\xff" * 10 + b"\x01" * 54])
 PASSAGES = [
     "The bridge in Lüneburg was closed for 12 days in May. ",
     "The bridge in Görlitz was closed for 30 days in June. ",
@@ -96,7 +98,7 @@ FIELDS = st.builds(
     sketch=SKETCHES,
     sentences=st.one_of(sample(POOL, 30, distinct=True), sample(WIDE_POOL, MAX_SENTENCES, distinct=True)),
     terms=sample(st.integers(0, 12), 8, distinct=True),
-    numbers=sample(st.tuples(st.integers(0, 30), st.integers(0, 3)), MAX_NUMBERS, distinct=False),
+    numbers=sample(st.integers(0, 90), MAX_NUMBERS, distinct=False),
     metadata=st.sampled_from([b"", b"S12345678"]),
     stream=STREAMS,
 )

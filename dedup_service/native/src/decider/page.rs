@@ -1,9 +1,10 @@
 //! Pages as they come, and the entries of kept pages.
 
 use crate::evidence::Evidence;
+use crate::evidence::sketch::{BINS, Sketch};
 use crate::store::{self, Row};
 use crate::tables::cells::{PARTS, Sieve};
-use crate::window::{Sketch, Young, flags};
+use crate::window::{Young, flags};
 
 /// A page of the log, to be decided.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +66,7 @@ impl<'a> Prepared<'a> {
 /// Return an entry as the window has it, with its sketch.
 pub(super) fn young_of(row: Row, evidence: &[u8], keys: &[u8]) -> (Young, Sketch) {
     let read = Evidence::new(evidence);
-    let sketch = read.sketch().copied().unwrap_or([0; 256]);
+    let sketch = read.sketch().copied().unwrap_or([0; BINS / 8]);
     (Young::new(row, evidence.into(), keys.into(), read.shingles, read.sentences().collect()), sketch)
 }
 

@@ -83,15 +83,6 @@ struct Number {
     unit: u64,
 }
 
-/// A number in a sample: hashes of its value and of its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sampled {
-    /// Of the value, and of how often it came before.
-    pub value: u16,
-    /// Of the unit.
-    pub unit: u8,
-}
-
 /// The numbers of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'a> {
@@ -99,15 +90,16 @@ pub struct Numbers<'a> {
     pub count: usize,
     /// The digest of the figures: the same in any order; 0 without any.
     pub digest: u64,
-    /// Those with the smallest hashes, ascending. The n-th occurrence of a number has another value than the first.
-    pub sample: &'a [Sampled],
+    /// Hashes of value and unit, the smallest ones, ascending. The n-th occurrence of a number has another one than the
+    /// first.
+    pub sample: &'a [u16],
 }
 
 /// Finds numbers. It is kept for many pages, whose numbers then need no new memory.
 #[derive(Debug, Default)]
 pub struct NumberFinder {
     numbers: Vec<Number>,
-    sample: Vec<Sampled>,
+    sample: Vec<u16>,
     digits: Vec<u8>,
 }
 
@@ -123,8 +115,8 @@ impl NumberFinder {
         self.sample.clear();
         for same in self.numbers.chunk_by(|one, other| one == other) {
             self.sample.extend((0_u64..).zip(same).map(|(occurrence, number)| {
-                let value = mix64(number.value.wrapping_add(occurrence.wrapping_mul(GAMMA))) >> 48;
-                Sampled { value: value as u16, unit: (number.unit >> 56) as u8 }
+                let value = mix64(number.value.wrapping_add(occurrence.wrapping_mul(GAMMA)));
+                (value.wrapping_add(number.unit) >> 48) as u16
             }));
         }
         self.sample.sort_unstable();

@@ -43,6 +43,8 @@ pub struct Quantities {
     pub facts_in_hunks: f64,
     /// Share of what only one title has that stands in its page's hunks, 0 to 1, the mean of both.
     pub title_in_hunks: f64,
+    /// Jaccard similarity of their seeds, 0 to 1.
+    pub seeds_in_both: f64,
     /// Whether each page has a number at its beginning, as of a date, that the other does not hold.
     pub begin_with_own_numbers: bool,
 }
@@ -75,7 +77,7 @@ impl Comparer {
             stream.decode(is_coarse, &mut side.tokens);
             side.find_seeds(SEED[usize::from(is_coarse)]);
         }
-        self.find_equal_seeds();
+        let seeds_in_both = self.find_equal_seeds();
         for side in &mut self.pages {
             side.mark();
         }
@@ -85,7 +87,7 @@ impl Comparer {
             theirs.lengthen(&ours.tokens.codes);
         }
         self.leave_out_what_was_cut([one, other]);
-        self.quantities([one, other], is_coarse)
+        self.quantities([one, other], is_coarse, seeds_in_both)
     }
 
     /// Share of the first page and of the second one that were compared last that the other holds, 0 to 1.
@@ -93,49 +95,51 @@ impl Comparer {
         self.held
     }
 
-    /// Find for each seed of a page where the other has it.
-    fn find_equal_seeds(&mut self) {
+    /// Find for each seed of a page where the other has it; return the Jaccard similarity of their seeds.
+    fn find_equal_seeds(&mut self) -> f64 {
         let [one, other] = &mut self.pages;
-        let bits = (2 * one.seeds.len()).next_power_of_two().ilog2().max(4);
+        let (count, seeds) = (one.seeds.len(), one.seeds.len() + other.seeds.len());
+        let bits = (2 * seeds).next_power_of_two().ilog2().max(4);
         self.table.clear();
         self.table.resize(1 << bits, 0);
         let (mask, shift) = (self.table.len() - 1, u64::BITS - bits);
+        let (mut distinct, mut in_both) = (0, 0);
+        // The number of a seed, of those of both pages, that is equal and came first.
+        let mut first_of = |at: usize, seed: u64, ours: &[u64], theirs: &[u64]| {
+            let mut place = (seed >> shift) as usize;
+            loop {
+                match self.table[place] as usize {
+                    0 => {
+                        self.table[place] = at as u32 + 1;
+                        distinct += 1;
+                        return at;
+                    }
+                    first if first <= count && ours[first - 1] == seed => return first - 1,
+                    first if first > count && theirs[first - 1 - count] == seed => return first - 1,
+                    _ => place = (place + 1) & mask,
+                }
+            }
+        };
         // For each seed of one, where it is first in one; then where it is first in the other.
         one.found.clear();
         for (at, &seed) in one.seeds.iter().enumerate() {
-            let mut place = (seed >> shift) as usize;
-            let first = loop {
-                match self.table[place] {
-                    0 => {
-                        self.table[place] = at as u32 + 1;
-                        break at;
-                    }
-                    first if one.seeds[first as usize - 1] == seed => break first as usize - 1,
-                    _ => place = (place + 1) & mask,
-                }
-            };
-            one.found.push(first as i32);
+            one.found.push(first_of(at, seed, &one.seeds, &[]) as i32);
         }
         self.starts.clear();
-        self.starts.resize(one.seeds.len(), 0);
+        self.starts.resize(count, 0);
         other.found.clear();
         for (at, &seed) in other.seeds.iter().enumerate() {
-            let mut place = (seed >> shift) as usize;
-            let found = loop {
-                match self.table[place] {
-                    0 => break NOWHERE,
-                    first if one.seeds[first as usize - 1] == seed => break first as i32 - 1,
-                    _ => place = (place + 1) & mask,
-                }
-            };
-            if found != NOWHERE && self.starts[found as usize] == 0 {
-                self.starts[found as usize] = at as u32 + 1;
+            let first = first_of(count + at, seed, &one.seeds, &other.seeds);
+            if first < count && self.starts[first] == 0 {
+                self.starts[first] = at as u32 + 1;
+                in_both += 1;
             }
-            other.found.push(found);
+            other.found.push(if first < count { first as i32 } else { NOWHERE });
         }
         for found in &mut one.found {
             *found = self.starts[*found as usize] as i32 - 1;
         }
+        share(in_both, distinct)
     }
 
     /// Of a page that was cut, the other's text behind the last held token is unknown, and not different.
@@ -152,7 +156,7 @@ impl Comparer {
         }
     }
 
-    fn quantities(&mut self, streams: [&Stream; 2], is_coarse: bool) -> Quantities {
+    fn quantities(&mut self, streams: [&Stream; 2], is_coarse: bool, seeds_in_both: f64) -> Quantities {
         let [one, other] = &self.pages;
         let weights = [one.weights(), other.weights()];
         let held = weights.map(|[held, all]| share(held, all));
@@ -177,6 +181,7 @@ impl Comparer {
             missing_facts: missing_facts(one, other),
             facts_in_hunks: share(of_one[1] + of_other[1], of_one[0] + of_other[0]),
             title_in_hunks: title_in_hunks(streams, [one, other], is_coarse),
+            seeds_in_both,
             begin_with_own_numbers: one.begins_with_own_number() && other.begins_with_own_number(),
         };
         self.held = held;

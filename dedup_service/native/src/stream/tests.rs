@@ -345,8 +345,17 @@ fn plain_quantities(pages: &[Page; 2]) -> Quantities {
         missing_facts: share((&facts[0] - &facts[1]).len(), facts[0].len() + 2),
         facts_in_hunks: share(in_hunks(one) + in_hunks(other), all_facts(one) + all_facts(other)),
         title_in_hunks: if one.title.is_empty() || other.title.is_empty() { 0.0 } else { titles / 2.0 },
+        seeds_in_both: seeds_in_both([one, other], SEED[usize::from(is_coarse)]),
         begin_with_own_numbers: one.begins_with_own_number() && other.begins_with_own_number(),
     }
+}
+
+fn seeds_in_both([one, other]: [&Plain; 2], least: usize) -> f64 {
+    let [ours, theirs] = [one, other].map(|page| {
+        let seeds = seeds(&page.codes, least).into_iter().map(|seed| &page.codes[seed]);
+        seeds.collect::<BTreeSet<_>>()
+    });
+    share(ours.intersection(&theirs).count(), ours.union(&theirs).count())
 }
 
 fn packed(pages: &[Page; 2]) -> [Vec<u8>; 2] {
@@ -402,7 +411,7 @@ proptest! {
     fn a_page_holds_all_of_itself([page, _] in two_pages()) {
         let is_coarse = page.0.len() > FINE;
         prop_assume!(weight(&plain_tokens(&page.0, is_coarse)[0]) >= SEED[usize::from(is_coarse)]);
-        let all = Quantities { held_longer: 1.0, held_shorter: 1.0, ..Quantities::default() };
+        let all = Quantities { held_longer: 1.0, held_shorter: 1.0, seeds_in_both: 1.0, ..Quantities::default() };
         prop_assert_eq!(compared(&[page.clone(), page]), all);
     }
 

@@ -24,9 +24,9 @@ mod tile;
 use std::collections::VecDeque;
 
 use equal::AskedHashes;
-pub use tile::Sketch;
 use tile::{Asked, Marks, ROWS, Tile};
 
+use crate::evidence::sketch::Sketch;
 use crate::store::Row;
 use crate::tables::cells::Sieve;
 

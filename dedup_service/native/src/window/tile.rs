@@ -5,6 +5,7 @@
 //! each row. The compiler makes vectors of plain loops, with AVX2 where the processor has it.
 
 use super::{Found, Matches, Search};
+use crate::evidence::sketch::{BINS, Sketch};
 use crate::memory::vectorised;
 use crate::similarity::sketch_distance;
 use crate::tables::cells::MOST_DIFFERING;
@@ -20,9 +21,6 @@ const SIEVE: usize = 16;
 
 /// Bytes of a fingerprint.
 const WORD: usize = 8;
-
-/// The min-hash bits of a page, as its evidence has them.
-pub type Sketch = [u8; 256];
 
 /// The first byte of all rows, then the second, and so on.
 type Planes<const BYTES: usize> = [[u8; ROWS]; BYTES];
@@ -62,7 +60,7 @@ impl Tile {
             sieves: [[0; ROWS]; SIEVE],
             words: [[0; ROWS]; WORD],
             body: [[0; ROWS]; WORD],
-            sketches: [[0; 256]; ROWS],
+            sketches: [[0; BINS / 8]; ROWS],
             with_shingles: 0,
             with_words: 0,
             with_body: 0,
@@ -216,7 +214,7 @@ mod tests {
 
     /// A sketch of which bits differ from those of sketch 0: so many of the first 128, and of the others.
     fn sketch(in_sieve: u32, others: u32) -> Sketch {
-        let mut sketch = [0; 256];
+        let mut sketch = [0; BINS / 8];
         for bit in (0..in_sieve).chain(128..128 + others) {
             sketch[bit as usize / 8] |= 1 << (bit % 8);
         }
