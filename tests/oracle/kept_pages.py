@@ -38,7 +38,7 @@ def bit_counts(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 
 def least_similarity(rule: MatchRule) -> float:
     """Return the Jaccard similarity below which pages are not compared by evidence."""
-    return min([NOT_COMPARED, *(row.jaccard for row in rule.verified)])
+    return min([NOT_COMPARED, *(0.75 * row.jaccard for row in rule.verified)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,9 @@ def may_be_similar(kept: bytes, evidence: Evidence, common: Sequence[int], min_j
     shared = rough * ((evidence.shingles + other.shingles) / (1.0 + rough))
     rest = max(0.0, shared - letters_of(ours & set(other.sentence_values)) * a_letter)
     own = evidence.shingles - min(letters_of(ours), float(evidence.letters)) * a_letter
-    return rough >= min_jaccard and rest >= min_jaccard * max(rest, own)
+    ratio = max(evidence.shingles, other.shingles) / min(evidence.shingles, other.shingles)
+    least = min_jaccard * (1.0 + (5.0 - min(5.0, ratio)) / 12.0)
+    return rough >= least and rest >= min_jaccard * max(rest, own)
 
 
 def _telling_body(prepared: PreparedPage) -> int | None:

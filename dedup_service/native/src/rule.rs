@@ -275,9 +275,9 @@ impl Rule {
         !self.rows.is_empty()
     }
 
-    /// The rough Jaccard similarity below which no row can hold.
+    /// The rough Jaccard similarity below which no row can hold: a quarter below the lowest bound, as estimates are.
     pub fn min_rough_jaccard(&self) -> f64 {
-        self.rows.iter().map(|row| row.jaccard).fold(MIN_JACCARD, f64::min)
+        self.rows.iter().map(|row| 0.75 * row.jaccard).fold(MIN_JACCARD, f64::min)
     }
 
     /// Bits in which the sketches of two pages differ at most that a row of the table may hold for; none without a table.

@@ -14,6 +14,8 @@
 //! Knudsen, Thorup, "Fast similarity sketching", FOCS 2017, and Li and König, "b-bit minwise hashing", WWW 2010
 //! (sketch).
 
+use std::cell::RefCell;
+
 use crate::error::{Result, TableError};
 use crate::evidence::metadata::{Metadata, PERMUTATIONS};
 use crate::evidence::sentences::{LETTERS_A_QUARTER, LONGEST};
@@ -32,6 +34,11 @@ const SERIES_TITLE: f64 = 0.8;
 const MIN_TOKENS: usize = 30;
 /// Bits of a sketch.
 const BINS: u32 = sketch::BINS as u32;
+
+thread_local! {
+    /// Of each thread, so that its parts need no new memory.
+    static COMPARER: RefCell<Comparer> = RefCell::default();
+}
 
 /// In how many bits two sketches differ.
 #[inline]
@@ -63,6 +70,15 @@ pub fn most_bits_apart(min_jaccard: f64) -> Option<u32> {
 /// Estimated Jaccard similarity of the shingles of two pages whose sketches differ in so many bits, 0 to 1.
 fn sketch_jaccard(differing: u32) -> f64 {
     f64::max(0.0, 1.0 - 2.0 * f64::from(differing) / f64::from(BINS))
+}
+
+/// Jaccard similarity that sketches say at least of pages that may have `min_jaccard`; sizes: their shingles.
+///
+/// Sketches say .15 of one in 3,000 pairs of strangers, and .2 of one in 300,000. Where one page is five times as large
+/// as the other, .15 may be all of the smaller one; of pages of one size, a third more is asked.
+fn least_rough_jaccard(min_jaccard: f64, sizes: [f64; 2]) -> f64 {
+    let ratio = f64::max(sizes[0], sizes[1]) / f64::max(1.0, f64::min(sizes[0], sizes[1]));
+    min_jaccard * (1.0 + (5.0 - f64::min(5.0, ratio)) / 12.0)
 }
 
 /// Differing bits of the fingerprints in each channel; none if a page has no fingerprint.
@@ -121,11 +137,10 @@ impl<'a> Similarity<'a> {
         let title = title(one, other);
         let shared = common_in_both(one, other, common);
         let texts = [one, other].map(|page| OwnText::of(page, common));
-        let mut comparer = Comparer::default();
-        let compared = match (&one.stream, &other.stream) {
-            (Some(ours), Some(theirs)) => comparer.compare(ours, theirs),
-            _ => Quantities::default(),
-        };
+        let (compared, held) = COMPARER.with_borrow_mut(|comparer| match (&one.stream, &other.stream) {
+            (Some(ours), Some(theirs)) => (comparer.compare(ours, theirs), comparer.held()),
+            _ => Default::default(),
+        });
         let whole_jaccard = jaccard(one, other, &compared);
         let (intersection, union) = overlap(whole_jaccard, one, other, &texts, shared);
         let common_letters = texts[0].common_letters + texts[1].common_letters;
@@ -156,7 +171,7 @@ impl<'a> Similarity<'a> {
         if has_few(one) || has_few(other) {
             pages
         } else if is_cut || common_letters > 0.0 {
-            let quantities = pages.without_common_text(compared, comparer.held(), is_cut);
+            let quantities = pages.without_common_text(compared, held, is_cut);
             Self { quantities, ..pages }
         } else {
             Self { quantities: compared, ..pages }
@@ -408,7 +423,8 @@ impl<'a> Screen<'a> {
     pub fn passes(&self, sketch: &Sketch, shingles: u32, sentences: impl Iterator<Item = u32>) -> bool {
         let Some(own) = self.sketch else { return false };
         let jaccard = sketch_jaccard(sketch_distance(own, sketch));
-        if shingles == 0 || jaccard < self.min_jaccard {
+        let sizes = [self.shingles, f64::from(shingles)];
+        if shingles == 0 || jaccard < least_rough_jaccard(self.min_jaccard, sizes) {
             return false;
         }
         let union = (self.shingles + f64::from(shingles)) / (1.0 + jaccard);
