@@ -53,7 +53,7 @@ class Setting:
 
 SETTINGS = (
     Setting("ENABLED", "bool", "`True`", "`False` switches the add-on off"),
-    Setting("ACTION", "`pass`, `flag`, `drop`", '`"flag"`', "for a duplicate's [response](#responses-and-items)", True),
+    Setting("ACTION", "`pass`, `flag`, `drop`", '`"flag"`', "for a duplicate's [response](#responses)", True),
     Setting("ITEMS_OF", "verdicts, list or with commas", "all but `duplicate`", "whose [items](#items) go on", True),
     Setting("ITEM_TEXT", "name, or names", "none", '`"body"`: judge [items](scrapy.md#verdicts-on-items)', True),
     Setting("STATE", "folder", "[see below](#state)", "where pages are remembered", True),
@@ -94,7 +94,7 @@ FEW_PAGES = 1000
 """A number of pages to keep below this is more likely one of days: it needs a unit."""
 
 BUFFER_PAGES = 2_000
-"""The limit beside that on bytes, of what waits for a broker or for late verdicts: small pages take more than their bytes."""
+"""Limit beside that on bytes, on what waits for a broker or for late verdicts: a small page takes more than its own."""
 
 CLOSE_TIMEOUT_S = 30.0
 """A broker that was killed is back in 2 to 12 s; half a minute also outlasts an election among several."""

@@ -72,10 +72,15 @@ class Copies:
         """Log what was counted, at the end of a crawl; nothing if there was no duplicate."""
         if not self._count:
             return
-        pairs = [f"{copying} of {kept} {top.count:,}" for top in self._hosts.top(SHOWN) for copying, kept in [top.item]]
-        logger.info("%d duplicates, most by hosts: %s; the first ones:", self._count, ", ".join(pairs))
+        pairs = [
+            f"{copying} from {'itself' if kept == copying else kept} ({top.count:,})"
+            for top in self._hosts.top(SHOWN)
+            for copying, kept in [top.item]
+        ]
+        plural = "" if self._count == 1 else "s"
+        logger.info("%d duplicate%s. Hosts that copy most: %s", self._count, plural, ", ".join(pairs))
         for example in self._examples:
-            logger.info("  %s", example)
+            logger.info("For example: %s", example)
 
 
 def verdict_text(verdict: Mapping[str, Any]) -> str:
