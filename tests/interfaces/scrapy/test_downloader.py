@@ -46,6 +46,7 @@ class RunningMiddleware:
         self.crawler = get_crawler(Spider, {"TWINSIEVE_PROCESSES": 1, **settings})
         self.crawler.engine = Engine()
         self.decided: list[dict[str, Any]] = []
+        self.items: list[Any] = []
         self.late: list[bool] = []
         self.crawler.signals.connect(self.record, signal=page_judged)
         self.runner = asyncio.Runner()
@@ -58,8 +59,9 @@ class RunningMiddleware:
     async def _from_crawler(self) -> NearDuplicateDownloaderMiddleware:
         return NearDuplicateDownloaderMiddleware.from_crawler(self.crawler)
 
-    def record(self, verdict: dict[str, Any], late: bool) -> None:
+    def record(self, verdict: dict[str, Any], item: Any, late: bool) -> None:
         self.decided.append(verdict)
+        self.items.append(item)
         self.late.append(late)
 
     def give(self, response: Response, request: Request | None = None) -> Response:
@@ -164,7 +166,7 @@ def test_where_items_are_judged_a_page_is_only_extracted() -> None:
         assert ("twinsieve" in response.meta, running.decided) == (False, [])
         assert running.judge({"url": "https://example.org/1", "body": text}, response)["verdict"] == "unique"
         assert running.judge({"url": "https://example.org/2", "body": text}, response)["verdict"] == "duplicate"
-        assert [verdict["url"] for verdict in running.decided] == ["https://example.org/1", "https://example.org/2"]
+        assert [item["url"] for item in running.items] == [verdict["url"] for verdict in running.decided]
     finally:
         running.close()
 

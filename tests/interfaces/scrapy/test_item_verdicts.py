@@ -111,6 +111,14 @@ def test_items_that_cannot_be_judged_are_kept_counted_and_named_once(tmp_path: P
     ]
 
 
+def test_a_project_that_leaves_the_judge_out_is_told(tmp_path: Path) -> None:
+    """Its items pass."""
+    without = {"DOWNLOADER_MIDDLEWARES": {"dedup_service.scrapy.NearDuplicateDownloaderMiddleware": None}}
+    crawled = crawl(tmp_path, api(entry("/1", FERRY_TEXT)), YIELD_ENTRIES, TWINSIEVE_ITEM_TEXT="body", **without)
+    assert (len(crawled.feed), crawled.stats["item_unjudged_count"]) == (1, 1)
+    assert crawled.said("the project leaves out NearDuplicateDownloaderMiddleware")
+
+
 def test_a_request_can_keep_its_page_and_items_from_being_judged(tmp_path: Path) -> None:
     """`request.meta["twinsieve"] = False` is for a page, and for its items where items are judged."""
     parse = f"""
