@@ -5,6 +5,7 @@ A project needs nothing but this module and its settings (docs/scrapy.md, docs/s
 """
 
 from dedup_service.interfaces.scrapy import (
+    DroppedItems,
     KafkaPublisher,
     NearDuplicateAddon,
     NearDuplicateDownloaderMiddleware,
@@ -14,6 +15,7 @@ from dedup_service.interfaces.scrapy import (
 )
 
 __all__ = [
+    "DroppedItems",
     "KafkaPublisher",
     "NearDuplicateAddon",
     "NearDuplicateDownloaderMiddleware",

@@ -31,9 +31,10 @@ class NearDuplicateAddon:
     """Scrapy add-on that filters near-duplicate pages, or publishes pages to Kafka for a service to filter.
 
     By default, each HTML page gets a verdict before the spider sees it, and items of pages called
-    `duplicate` are dropped. With `TWINSIEVE_KAFKA_BOOTSTRAP`, the crawl publishes its pages and leaves
-    verdicts to `twinsieve serve`. All settings are in docs/settings.md. A project that names one of the
-    middlewares in its own settings keeps its order; `None` leaves that middleware out.
+    `duplicate` are dropped; with `TWINSIEVE_ITEM_TEXT`, items have verdicts themselves. With
+    `TWINSIEVE_KAFKA_BOOTSTRAP`, the crawl publishes its pages and leaves verdicts to `twinsieve serve`. All
+    settings are in docs/settings.md. A project that names one of the middlewares in its own settings keeps its
+    order; `None` leaves that middleware out.
 
     Example:
         In the project's `settings.py`:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
-from dedup_service.interfaces.scrapy.settings import BOOTSTRAP
+from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, BUFFER_PAGES
 
 if TYPE_CHECKING:
     from dedup_service.interfaces.scrapy.settings import KafkaSettings
@@ -64,7 +64,7 @@ class Delivery:
         from dedup_service.runtime.kafka.client.async_producer import AsyncProducer
 
         _silence_client()
-        bounds = {"max_messages": self._settings.buffer_pages, "max_bytes": self._settings.buffer_bytes}
+        bounds = {"max_messages": BUFFER_PAGES, "max_bytes": self._settings.buffer_bytes}
         producer = AsyncProducer(self._settings.connection, **bounds)
         try:
             producer.check_topic(topic)

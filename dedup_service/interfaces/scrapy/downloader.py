@@ -7,7 +7,7 @@ the decision thread (`shared_filter`); the event loop only waits. The verdict is
 without its verdict, which is given all the same (`LatePages`). A crawl that publishes its pages gets no verdicts
 here. Pages are extracted if the spider wants them (`TWINSIEVE_KEEP_PAGE`), and downloads wait while too many
 pages wait to be published: Scrapy's own limit counts the bytes of responses, not the items that came of
-them.
+them. With `TWINSIEVE_ITEM_TEXT` no page gets a verdict: the spider middleware asks for one on each item (`judge_item`).
 
 Invariants: whatever is not a page of the site (robots.txt, media, redirects, errors, other types) passes
 unchanged. A page on which the filter fails passes too, counted and logged. A late verdict is durable and counted, and
@@ -28,9 +28,11 @@ progress when a limit was reached. All calls come from one event loop.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from scrapy import signals
@@ -39,7 +41,7 @@ from scrapy.http import HtmlResponse
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.asyncio import is_asyncio_available
 
-from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
+from dedup_service.core.errors import ConfigurationError, RecordError, StateError, TwinsieveError
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import Action, claim_refused_in, fault_in, guard_in
 from dedup_service.interfaces.scrapy.meta import (
@@ -47,18 +49,22 @@ from dedup_service.interfaces.scrapy.meta import (
     flag_of,
     forget,
     grouped_verdict,
+    is_skipped,
     page_judged,
     remember,
     remember_late,
     remember_page,
 )
+from dedup_service.interfaces.scrapy.page_values import PageValue
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
 from dedup_service.interfaces.scrapy.settings import BUFFER_BYTES, BUFFER_PAGES, NearDuplicateSettings, explained, named
 from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
-from dedup_service.interfaces.scrapy.stats import CrawlStats
+from dedup_service.interfaces.scrapy.stats import Copies, CrawlStats
 from dedup_service.runtime.events import BatchEvent, Observers, ProblemEvent
 from dedup_service.runtime.memory_limit import MemoryLimitError
+from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.workers.html_workers import Html, HtmlWorkers
+from dedup_service.runtime.workers.preparation import UNJUDGED, BadRecord, Preparer
 
 
 class LatePages:
@@ -149,6 +155,9 @@ _CLOSED_FOR = {
 _PART_NAMES = {"queue": "wait", "preparation": "prepare"}
 """Timed steps of a page → their names in `BatchEvent.seconds`; the filter itself reports the decision."""
 
+FAILURES = ("extraction failed", UNJUDGED)
+"""How the problem of a page begins that no worker could extract, or of a text that none could judge."""
+
 _STEP_OF_FAILURE = {"state": "decide", "page": "decide"}
 """Kind of failure → the step in which it happens; all others happen in `fingerprint`."""
 
@@ -157,8 +166,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Judging:
-    """What is known of a page so far. late: it has passed."""
+    """A page or item that is judged, and what is known of it so far.
 
+    name: as the log shows it. item: None for a page. late: it has passed.
+    """
+
+    name: str
+    url: str
+    request: "Request | None"
+    response: "Response | None"
+    item: Any = None
     prepared: PreparedPage | None = None
     verdict: dict[str, Any] | None = None
     late: bool = False
@@ -193,9 +210,12 @@ class NearDuplicateDownloaderMiddleware:
         self._observers = Observers(observers)
         self._stats = CrawlStats(crawler, self._report_time)
         self._filter = SharedFilter.open(settings, observers) if settings.kafka is None else None
+        self._judges_pages = settings.kafka is None and settings.item_text is None
+        self._copies = Copies()
         if self._filter is not None and settings.keep is None and self._filter.dedup.keep:
             logger.info("The state keeps %s, as it was told before: TWINSIEVE_KEEP changes it", self._filter.dedup.keep)
-        self._workers = _start_workers(settings) if settings.kafka is None or settings.keep_page else None
+        self._workers = self._start_workers() if self._judges_pages or settings.keep_page else None
+        self._texts = Preparer(settings.space, settings.processes) if settings.item_text is not None else None
         self._worker_places = asyncio.Semaphore(2 * settings.processes)
         self._server = self._serve_dashboard()
         crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
@@ -235,41 +255,69 @@ class NearDuplicateDownloaderMiddleware:
         forget(request)
         if request.callback is NO_CALLBACK or response.status != 200 or not isinstance(response, HtmlResponse):
             return response
-        if self._workers is None:
+        if self._workers is None or (is_skipped(request) and self._filter is not None):
             return response
         self._stats.add("page_count")
-        judging = _Judging()
-        in_time = await self._late.in_time(self._judge(request, response, judging), len(response.body))
+        judging = _Judging(str(response), response.url, request, response)
+        work = self._judge(judging, self._prepare(response), decides=self._judges_pages)
+        in_time = await self._late.in_time(work, len(response.body))
         if self._settings.keep_page and judging.prepared is not None and judging.prepared.page.problem is None:
             remember_page(request, judging.prepared.page)
         if not in_time:
             return self._pass_late(request, response, judging)
-        return response if judging.verdict is None else self._act(request, response, judging.verdict)
+        return self._act(request, response, judging)
 
-    async def _judge(self, request: "Request", response: "Response", judging: _Judging) -> None:
-        """Prepare and decide the page; a verdict for which nobody waits any more is reported here."""
-        judging.prepared = await self._guarded(response, self._prepare(response))
-        if judging.prepared is None or self._filter is None:
+    async def judge_item(self, item: Any, page: PageValue, response: "Response | None") -> dict[str, Any] | None:
+        """Return the verdict on an item, or None if the filter failed on it, or was too slow for it.
+
+        page: what of `item` is judged. response: where it was found, if anywhere.
+        """
+        self._stats.add("page_count")
+        request = None if response is None else response.request
+        judging = _Judging(f"item {page.url}", page.url, request, response, item)
+        work = self._judge(judging, self._prepare_text(page), decides=True)
+        if not await self._late.in_time(work, len(page.value)):
+            self._note_late(judging)
+            return None
+        if judging.verdict is not None:
+            self._report_verdict(judging.verdict, judging)
+        return judging.verdict
+
+    async def _judge(self, judging: _Judging, preparing: Awaitable[PreparedPage], *, decides: bool) -> None:
+        """Prepare and decide a page or item; a verdict for which nobody waits any more is reported here."""
+        judging.prepared = await self._guarded(judging, preparing)
+        if judging.prepared is None:
             return
-        judging.verdict = await self._guarded(response, self._decide(judging.prepared))
+        problem = judging.prepared.page.problem or ""
+        if problem.startswith(FAILURES):
+            self._failed("extraction", judging, problem)
+        if not decides:
+            return
+        judging.verdict = await self._guarded(judging, self._decide(judging.prepared))
         if judging.late and judging.verdict is not None:
             self._stats.add(f"late_verdict_count/{judging.verdict['verdict']}")
-            self._report_verdict(judging.verdict, request, response, late=True)
+            self._report_verdict(judging.verdict, judging)
 
     def _pass_late(self, request: "Request", response: "Response", judging: _Judging) -> "Response":
         """Let a page pass before its verdict."""
-        judging.late = True
-        self._stats.add("late_count")
-        self._stats.set("late_max_pages", self._late.peak_pages)
+        self._note_late(judging)
         remember_late(request)
         if self._settings.action is not Action.PASS:
             response.flags.append(LATE_FLAG)
         return response
 
-    def _act(self, request: "Request", response: "Response", verdict: dict[str, Any]) -> "Response":
+    def _note_late(self, judging: _Judging) -> None:
+        judging.late = True
+        self._stats.add("late_count")
+        self._stats.set("late_max_pages", self._late.peak_pages)
+
+    def _act(self, request: "Request", response: "Response", judging: _Judging) -> "Response":
         """Publish the verdict inside the crawl, and do what `TWINSIEVE_ACTION` says."""
+        verdict = judging.verdict
+        if verdict is None:
+            return response
         remember(request, verdict)
-        self._report_verdict(verdict, request, response, late=False)
+        self._report_verdict(verdict, judging)
         if self._settings.action is not Action.PASS:
             response.flags.append(flag_of(verdict))
         if self._settings.action is Action.DROP and verdict["verdict"] == "duplicate":
@@ -283,6 +331,7 @@ class NearDuplicateDownloaderMiddleware:
         if self._late.pending:
             logger.info("%d pages that have passed still get their verdicts", self._late.pending)
         await self._late.finished()
+        self._copies.log()
         await asyncio.get_running_loop().run_in_executor(None, self._end)
 
     def _end(self) -> None:
@@ -292,12 +341,11 @@ class NearDuplicateDownloaderMiddleware:
     def _serve_dashboard(self) -> ExitStack:
         """Serve the dashboard, if one is configured; closing the returned stack ends it."""
         stack = ExitStack()
-        if self._dashboard is None or self._filter is None or self._workers is None:
+        pool = self._texts or self._workers
+        if self._dashboard is None or self._filter is None or pool is None:
             return stack
         try:
-            serving = self._dashboard.serving(
-                self._filter.dedup, self._workers.pool_state, option="TWINSIEVE_DASHBOARD"
-            )
+            serving = self._dashboard.serving(self._filter.dedup, pool.pool_state, option="TWINSIEVE_DASHBOARD")
             address = stack.enter_context(serving).address
         except BaseException:
             self._close()
@@ -306,25 +354,29 @@ class NearDuplicateDownloaderMiddleware:
         return stack
 
     def _close(self) -> None:
-        for part in (self._workers, self._filter):
+        for part in (self._workers, self._texts, self._filter):
             if part is not None:
                 part.close()
 
-    async def _guarded(self, response: "Response", work: Awaitable[T]) -> T | None:
-        """Return the result of `work`, or None if it fails, which is counted and logged; the page passes."""
+    async def _guarded(self, judging: _Judging, work: Awaitable[T]) -> T | None:
+        """Return the result of `work`, or None if it fails, which is counted and logged; page or item passes."""
         try:
             return await work
         except MemoryLimitError as error:
-            self._failed("state", response, error)
+            self._failed("state", judging, error)
             self._close_crawl(MEMORY_LIMIT)
         except StateError as error:
-            self._failed("state", response, error)
+            self._failed("state", judging, error)
             self._close_crawl(STATE_FAILED)
         except TwinsieveError as error:
-            self._failed("page", response, error)
+            self._failed("page", judging, error)
         except Exception as error:  # a failure of ours never loses a page
-            self._failed("bug", response, error)
+            self._failed("bug", judging, error)
         return None
+
+    def _start_workers(self) -> HtmlWorkers:
+        settings = self._settings
+        return HtmlWorkers(settings.processes, settings.space, fingerprints=self._judges_pages)
 
     async def _decide(self, prepared: PreparedPage) -> dict[str, Any]:
         assert self._filter is not None
@@ -338,18 +390,27 @@ class NearDuplicateDownloaderMiddleware:
         page = Html(
             html=response.body, url=response.url, declared_encoding=header.decode("latin-1") if header else None
         )
+        return await self._prepared(partial(self._workers.submit, page))
+
+    async def _prepare_text(self, page: PageValue) -> PreparedPage:
+        """Fingerprint a text; what is no page raises RecordError."""
+        assert self._texts is not None
+        [answer] = await self._prepared(partial(self._texts.submit, [JsonLine(1, page.value)]))
+        if isinstance(answer, BadRecord):
+            raise RecordError(answer.problem)
+        return answer
+
+    async def _prepared(self, submit: Callable[[], Future[T]]) -> T:
+        """Return what the workers that `submit` asks make of a page, once there is a place for it."""
         with self._stats.timed("queue"):
             await self._worker_places.acquire()
         try:
             with self._stats.timed("preparation"):
-                prepared = await asyncio.wrap_future(self._workers.submit(page))
+                return await asyncio.wrap_future(submit())
         finally:
             self._worker_places.release()
-        if (prepared.page.problem or "").startswith("extraction failed"):
-            self._failed("extraction", response, prepared.page.problem)
-        return prepared
 
-    def _report_verdict(self, verdict: dict[str, Any], request: "Request", response: "Response", *, late: bool) -> None:
+    def _report_verdict(self, verdict: dict[str, Any], judging: _Judging) -> None:
         self._stats.add(f"verdict_count/{verdict['verdict']}")
         guard = guard_in(verdict["reason"]) if verdict["verdict"] == "undecided" else None
         if guard is not None:
@@ -358,17 +419,17 @@ class NearDuplicateDownloaderMiddleware:
             self._stats.add("error_count/fault")  # the filter has logged and reported it
         if claim_refused_in(verdict["reason"]):
             self._stats.add("claim_refused_count")
-        self._crawler.signals.send_catch_log(
-            page_judged, verdict=verdict, request=request, response=response, late=late
-        )
+        self._copies.add(verdict)
+        about = {"request": judging.request, "response": judging.response, "item": judging.item, "late": judging.late}
+        self._crawler.signals.send_catch_log(page_judged, verdict=verdict, **about)
 
-    def _failed(self, kind: str, response: "Response", error: object) -> None:
+    def _failed(self, kind: str, judging: _Judging, error: object) -> None:
         self._stats.add(f"error_count/{kind}")
         self._observers.problem(
-            ProblemEvent(_STEP_OF_FAILURE.get(kind, "fingerprint"), kind, f"{response.url}: {error}")
+            ProblemEvent(_STEP_OF_FAILURE.get(kind, "fingerprint"), kind, f"{judging.url}: {error}")
         )
         trace = error if kind == "bug" and isinstance(error, Exception) else None
-        logger.error("%s cannot be decided and is passed on: %s", response, error, exc_info=trace)
+        logger.error("%s cannot be decided and is passed on: %s", judging.name, error, exc_info=trace)
 
     def _close_crawl(self, reason: str) -> None:
         """Close the spider, once: a crawl that cannot remember its pages would keep every copy."""
@@ -399,11 +460,3 @@ def _dashboard(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
         address = Address.parse(settings.dashboard)
         token = token_for(address, settings.dashboard_token)
     return EmbeddedDashboard(address, token, "crawl")
-
-
-def _start_workers(settings: NearDuplicateSettings) -> HtmlWorkers:
-    return HtmlWorkers(
-        settings.processes,
-        settings.space,
-        fingerprints=settings.kafka is None,
-    )

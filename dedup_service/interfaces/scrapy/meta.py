@@ -4,7 +4,8 @@ The verdict there also names the page's group. A group is a kept page with its c
 by the canonical URL of the kept page, which also stands for it (the policy `earliest`).
 
 Scrapy passes `request.meta` to the spider as `response.meta`, and spiders pass it on to further requests
-(`meta=response.meta`). A verdict must not travel with it, so `forget` removes an old one.
+(`meta=response.meta`). A verdict must not travel with it, so `forget` removes an old one. What a spider itself says
+there stays: `False` in place of a verdict skips the page, also after redirects and retries.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,9 @@ LATE_KEY = "twinsieve_late"
 LATE_FLAG = "twinsieve-late"
 
 page_judged = object()
-"""Signal sent after each verdict, with `verdict` (as in `request.meta["twinsieve"]`), `request`, `response` and `late`:
-True if the page had passed by then, so that the verdict is nowhere else."""
+"""Signal sent after each verdict, with `verdict` (as in `request.meta["twinsieve"]`), `request`, `response`, `item` and
+`late`. item: the one that was judged; None for a page. request, response: None for an item of `Spider.start()`.
+late: True if the page or item had passed by then, so that the verdict is nowhere else."""
 
 
 def grouped_verdict(verdict: Verdict) -> dict[str, Any]:
@@ -61,15 +63,20 @@ def remember_page(request: "Request", page: Page) -> None:
 def forget(request: "Request") -> None:
     """Remove what belongs to another response, in case a spider copied its meta."""
     for key in (VERDICT_KEY, PAGE_KEY, LATE_KEY):
-        request.meta.pop(key, None)
+        if request.meta.get(key) is not False:
+            request.meta.pop(key, None)
+
+
+def is_skipped(request: "Request | None") -> bool:
+    """Whether the spider wants no verdict on this page, nor on its items: `request.meta["twinsieve"] = False`."""
+    return request is not None and request.meta.get(VERDICT_KEY) is False
 
 
 def verdict_of(response: "Response | None") -> dict[str, Any] | None:
-    """Return the verdict on `response`, or None if it has none (not a page, late, the filter failed)."""
+    """Return the verdict on `response`, or None if it has none (not a page, skipped, late, the filter failed)."""
     if response is None or response.request is None:
         return None
-    verdict: dict[str, Any] | None = response.request.meta.get(VERDICT_KEY)
-    return verdict
+    return response.request.meta.get(VERDICT_KEY) or None
 
 
 def page_of(response: "Response") -> Page | None:

@@ -7,14 +7,16 @@ Invariant: `filter` and the service can decode whatever `page_value` returns; th
 (`core.size_limits`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from itemadapter import ItemAdapter
 
+from dedup_service.core.errors import RecordError
 from dedup_service.core.text.encoding import decode_html, without_surrogates
+from dedup_service.interfaces.scrapy.settings import ItemFields
 from dedup_service.runtime.readers.jsonlines import PageJson
 from dedup_service.runtime.readers.record import addresses_at
 
@@ -76,6 +78,46 @@ def fields_of_response(response: "Response") -> dict[str, Any]:
     header = response.headers.get("Content-Type")
     html = decode_html(response.body, header.decode("latin-1") if header else None).text
     return {"url": response.url, "html": html}
+
+
+def page_of_item(item: Any, names: ItemFields, response: "Response | None", addresses: Iterator[str]) -> PageValue:
+    """Return the page that an item describes, of any type: its text, title and address, and what else `filter` reads.
+
+    A relative address is one of the response.
+
+    Args:
+        item: What a spider has yielded.
+        names: The item's fields of text, title and address.
+        response: Where the item was found, if anywhere.
+        addresses: Addresses of items without one; each is taken once, since two items are two pages.
+
+    Raises:
+        RecordError: The item has no text, or no address.
+    """
+    if not ItemAdapter.is_item(item):
+        raise RecordError("it is no item")
+    adapter = ItemAdapter(item)
+    text = adapter.get(names.text)
+    if not isinstance(text, str):
+        given = f"holds {type(text).__name__}, not text" if names.text in adapter else "is missing"
+        raise RecordError(f"its field `{names.text}` (TWINSIEVE_ITEM_TEXT) {given}")
+    url = adapter.get(names.url or "url")
+    if url is None and names.url is None:
+        url = next(addresses, None)
+    if not isinstance(url, str) or not url.strip():
+        raise RecordError(
+            f"its field `{names.url or 'url'}` has no address, by which several items of a response are told apart: "
+            'TWINSIEVE_ITEM_TEXT = {"text": …, "url": …} names another field'
+        )
+    known = {name: adapter.get(name) for name in KNOWN if name != "html"}
+    return page_value({**known, "url": _absolute(url, response), "title": adapter.get(names.title), "text": text})
+
+
+def _absolute(url: str, response: "Response | None") -> str:
+    try:
+        return url if response is None else response.urljoin(url)
+    except ValueError:  # no address of the Web; it names the item all the same
+        return url
 
 
 def page_value(fields: Mapping[str, Any]) -> PageValue:

@@ -38,7 +38,14 @@ from dedup_service.interfaces.scrapy.page_values import (
     is_page,
     page_value,
 )
-from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, KafkaSettings, NearDuplicateSettings, explained, named
+from dedup_service.interfaces.scrapy.settings import (
+    BOOTSTRAP,
+    BUFFER_PAGES,
+    KafkaSettings,
+    NearDuplicateSettings,
+    explained,
+    named,
+)
 from dedup_service.interfaces.scrapy.stats import CrawlStats
 
 if TYPE_CHECKING:
@@ -167,7 +174,7 @@ class PagePublisher:
         self._stats = CrawlStats(crawler)
         self._settings = settings
         self._topic = ""
-        self._limit = InflightLimit(settings.buffer_pages, settings.buffer_bytes)
+        self._limit = InflightLimit(BUFFER_PAGES, settings.buffer_bytes)
         self._delivery = Delivery(settings)
         self._acknowledged_at = 0.0
         self._watcher: asyncio.Task[None] | None = None

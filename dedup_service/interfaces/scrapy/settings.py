@@ -13,8 +13,7 @@ import difflib
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +22,7 @@ from scrapy.utils.job import job_dir
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.verdict import Action
+from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
@@ -54,8 +53,9 @@ class Setting:
 
 SETTINGS = (
     Setting("ENABLED", "bool", "`True`", "`False` switches the add-on off"),
-    Setting("ACTION", "`pass`, `flag`, `drop`", '`"flag"`', "for a duplicate's [response](#responses-and-items)", True),
-    Setting("ITEMS", "`drop`, `annotate`", '`"drop"`', "for a duplicate's [items](#responses-and-items)", True),
+    Setting("ACTION", "`pass`, `flag`, `drop`", '`"flag"`', "for a duplicate's [response](#responses)", True),
+    Setting("ITEMS_OF", "verdicts, list or with commas", "all but `duplicate`", "whose [items](#items) go on", True),
+    Setting("ITEM_TEXT", "name, or names", "none", '`"body"`: judge [items](scrapy.md#verdicts-on-items)', True),
     Setting("STATE", "folder", "[see below](#state)", "where pages are remembered", True),
     Setting("KEEP_PAGE", "bool", "`False`", "leave the extracted page in [the request](#extracted-page)"),
     Setting("PROFILE", "name or file", "the state's rule", "[profile](profiles.md): `precise`, `words:3`", True),
@@ -79,11 +79,13 @@ SETTINGS = (
     Setting("KAFKA_PREFIX", "text", '`""`', "what topic names begin with, as in `twinsieve serve --prefix`"),
     Setting("KAFKA_PROPERTIES", "file", "none", "[properties](service.md#tls-and-sasl) of a Kafka client: TLS, SASL"),
     Setting("KAFKA_BUFFER_BYTES", "int ≥ 1", "32 MiB", "limit on unacknowledged pages; a larger page goes alone"),
-    Setting("KAFKA_BUFFER_PAGES", "int ≥ 1", "`2000`", "the same in pages"),
     Setting("KAFKA_CLOSE_TIMEOUT_S", "seconds > 0", "`30`", "how long a closing crawl waits for acknowledgements"),
 )
 NAMES = frozenset(PREFIX + setting.name for setting in SETTINGS)
 DECIDED_BY_THE_SERVICE = tuple(PREFIX + setting.name for setting in SETTINGS if setting.shapes_verdicts)
+
+ITEMS_OF = frozenset(VerdictKind) - {VerdictKind.DUPLICATE}
+"""When in doubt, keep: a store may have failed after the first visit of a page (docs/adr/0009)."""
 
 BUFFER_BYTES = 32 * 2**20
 """About 5,000 pages of text, or 500 of HTML: at 5 MB/s to a broker, six seconds of work."""
@@ -92,6 +94,8 @@ FEW_PAGES = 1000
 """A number of pages to keep below this is more likely one of days: it needs a unit."""
 
 BUFFER_PAGES = 2_000
+"""Limit beside that on bytes, on what waits for a broker or for late verdicts: a small page takes more than its own."""
+
 CLOSE_TIMEOUT_S = 30.0
 """A broker that was killed is back in 2 to 12 s; half a minute also outlasts an election among several."""
 
@@ -123,11 +127,19 @@ def named(name: str, value: object) -> Iterator[None]:
         raise ConfigurationError(f"{name}={value}: {error}") from error
 
 
-class ItemPolicy(StrEnum):
-    """What happens to the items of a `duplicate` page."""
+@dataclass(frozen=True, slots=True)
+class ItemFields:
+    """Names of an item's fields: of the text that is judged, of its title, and of its address.
 
-    DROP = "drop"
-    ANNOTATE = "annotate"
+    url: None for `url`, and the address of the response if an item has none.
+    """
+
+    text: str
+    title: str = "title"
+    url: str | None = None
+
+
+ITEM_FIELDS = frozenset(one.name for one in fields(ItemFields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,14 +147,13 @@ class KafkaSettings:
     """Where pages are published to.
 
     connection: addresses of the brokers, and client options such as TLS and SASL. prefix: start of all topic
-    names. buffer_bytes, buffer_pages: limits on what is sent and not acknowledged. close_timeout_s: how long
-    a closing crawl waits for acknowledgements.
+    names. buffer_bytes: limit on what is sent and not acknowledged. close_timeout_s: how long a closing crawl
+    waits for acknowledgements.
     """
 
     connection: Connection
     prefix: str = ""
     buffer_bytes: int = BUFFER_BYTES
-    buffer_pages: int = BUFFER_PAGES
     close_timeout_s: float = CLOSE_TIMEOUT_S
 
 
@@ -150,6 +161,7 @@ class KafkaSettings:
 class NearDuplicateSettings:
     """What the middlewares and the pipeline need to know.
 
+    items_of: the verdicts whose items go on. item_text: fields of the items to judge, or None to judge pages.
     state: state folder, or None to remember pages until the crawl ends.
     rule: what makes a match, or None for the rule of the state (in a new state, the default).
     keep: bounds of expiry, or None for those of the state (in a new state, all pages are kept).
@@ -164,7 +176,8 @@ class NearDuplicateSettings:
     """
 
     action: Action = Action.FLAG
-    items: ItemPolicy = ItemPolicy.DROP
+    items_of: frozenset[VerdictKind] = ITEMS_OF
+    item_text: ItemFields | None = None
     state: Path | None = None
     space: SpaceOptions = field(default_factory=SpaceOptions)
     rule: MatchRule | None = None
@@ -186,7 +199,8 @@ class NearDuplicateSettings:
         kafka = _kafka(settings)  # first: if settings exclude each other, that is the message to show
         return cls(
             action=_choice(settings, "TWINSIEVE_ACTION", Action, Action.FLAG),
-            items=_choice(settings, "TWINSIEVE_ITEMS", ItemPolicy, ItemPolicy.DROP),
+            items_of=_items_of(settings),
+            item_text=_item_text(settings),
             state=_state(settings),
             space=_space(settings),
             rule=_rule(settings),
@@ -209,6 +223,54 @@ def _check_names(names: Iterable[str]) -> None:
             similar = difflib.get_close_matches(name, NAMES, n=1)
             hint = f"did you mean {similar[0]}?" if similar else f"the settings are {', '.join(sorted(NAMES))}"
             raise ConfigurationError(f"there is no setting {name}; {hint}")
+
+
+def _items_of(settings: "BaseSettings") -> frozenset[VerdictKind]:
+    """Return the verdicts whose items go on."""
+    given = settings.get("TWINSIEVE_ITEMS_OF")
+    if given is None:
+        return ITEMS_OF
+    names = given.split(",") if isinstance(given, str) else given
+    try:
+        verdicts = frozenset(VerdictKind(str(name).strip()) for name in names)
+    except (TypeError, ValueError):
+        verdicts = frozenset()
+    if not verdicts:
+        raise ConfigurationError(f"TWINSIEVE_ITEMS_OF must name verdicts of {', '.join(VerdictKind)}, got {given!r}")
+    return verdicts
+
+
+def _item_text(settings: "BaseSettings") -> ItemFields | None:
+    """Return the fields of the items to judge, or None to judge pages."""
+    given = settings.get("TWINSIEVE_ITEM_TEXT")
+    if given is None or given == "":
+        return None
+    names = _field_names(settings, given)
+    if (
+        "text" not in names
+        or not names.keys() <= ITEM_FIELDS
+        or not all(isinstance(n, str) and n for n in names.values())
+    ):
+        raise ConfigurationError(
+            f"TWINSIEVE_ITEM_TEXT must name a field of items, or be a dict of such names under text, and title and url "
+            f"if these are called otherwise; got {given!r}"
+        )
+    if settings.get("TWINSIEVE_ACTION") is not None:
+        raise ConfigurationError(
+            f"TWINSIEVE_ITEM_TEXT={given} judges items, but TWINSIEVE_ACTION is for the responses of duplicates: "
+            "remove one of the two"
+        )
+    return ItemFields(**names)
+
+
+def _field_names(settings: "BaseSettings", given: object) -> dict[str, Any]:
+    """Return the names in `TWINSIEVE_ITEM_TEXT`: text alone, or a dict, which a command line gives as JSON."""
+    if isinstance(given, str) and not given.lstrip().startswith("{"):
+        return {"text": given}
+    try:
+        return dict(settings.getdict("TWINSIEVE_ITEM_TEXT"))
+    except (TypeError, ValueError):
+        return {}
 
 
 def _state(settings: "BaseSettings") -> Path | None:
@@ -323,7 +385,6 @@ def _kafka(settings: "BaseSettings") -> KafkaSettings | None:
         connection=connection,
         prefix=str(settings.get("TWINSIEVE_KAFKA_PREFIX") or ""),
         buffer_bytes=_integer(settings, "TWINSIEVE_KAFKA_BUFFER_BYTES", BUFFER_BYTES),
-        buffer_pages=_integer(settings, "TWINSIEVE_KAFKA_BUFFER_PAGES", BUFFER_PAGES),
         close_timeout_s=_seconds(settings, "TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S", CLOSE_TIMEOUT_S),
     )
 

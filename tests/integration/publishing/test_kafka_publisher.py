@@ -119,15 +119,15 @@ def test_a_broker_that_dies_loses_no_page(own_cluster: Callable[..., Cluster]) -
         giving = asyncio.create_task(running.give(stories(400)))
         await running.until(lambda: running.stat("published_count") >= 100)
         await asyncio.to_thread(cluster.kill, 0)
-        await running.until(lambda: running.publisher.publishing._limit.held == 20)
+        await running.until(lambda: running.publisher.publishing._limit.held_bytes > 40_000)
         assert not giving.done()
         assert running.stat("published_count") < 400
         await asyncio.to_thread(cluster.start, 0)
         return await giving
 
-    with crawl(cluster.bootstrap, topics, TWINSIEVE_KAFKA_BUFFER_PAGES=20) as (running, runner):
+    with crawl(cluster.bootstrap, topics, TWINSIEVE_KAFKA_BUFFER_BYTES=50_000) as (running, runner):
         assert len(runner.run(scenario(running))) == 400
         assert running.stat("published_count") == 400
-        assert running.stat("publish_max_pages") <= 20
+        assert running.stat("publish_max_bytes") <= 50_000
     urls = published(cluster.bootstrap, topics)
     assert set(urls) == {story["url"] for story in stories(400)}

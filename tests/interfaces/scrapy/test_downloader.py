@@ -15,6 +15,8 @@ from scrapy.utils.test import get_crawler
 
 from dedup_service.core.rules.keep import Keep
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
+from dedup_service.interfaces.scrapy.page_values import page_of_item
+from dedup_service.interfaces.scrapy.settings import ItemFields
 from dedup_service.runtime.embedded.database import StateInUseError
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.memory_limit import process_memory
@@ -44,6 +46,7 @@ class RunningMiddleware:
         self.crawler = get_crawler(Spider, {"TWINSIEVE_PROCESSES": 1, **settings})
         self.crawler.engine = Engine()
         self.decided: list[dict[str, Any]] = []
+        self.items: list[Any] = []
         self.late: list[bool] = []
         self.crawler.signals.connect(self.record, signal=page_judged)
         self.runner = asyncio.Runner()
@@ -56,13 +59,18 @@ class RunningMiddleware:
     async def _from_crawler(self) -> NearDuplicateDownloaderMiddleware:
         return NearDuplicateDownloaderMiddleware.from_crawler(self.crawler)
 
-    def record(self, verdict: dict[str, Any], late: bool) -> None:
+    def record(self, verdict: dict[str, Any], item: Any, late: bool) -> None:
         self.decided.append(verdict)
+        self.items.append(item)
         self.late.append(late)
 
     def give(self, response: Response, request: Request | None = None) -> Response:
         response.request = request or Request(response.url)
         return self.runner.run(self.middleware.process_response(response.request, response))
+
+    def judge(self, item: dict[str, Any], response: Response | None = None) -> dict[str, Any] | None:
+        page = page_of_item(item, ItemFields("body"), response, iter(()))
+        return self.runner.run(self.middleware.judge_item(item, page, response))
 
     @contextmanager
     def busy_state(self) -> Iterator[None]:
@@ -138,6 +146,41 @@ def test_a_page_without_a_web_address_passes_and_is_counted(running: RunningMidd
     response = HtmlResponse("file:///tmp/page.html", body=FLOOD)
     assert running.give(response) is response
     assert running.stat("error_count/page") == 1
+
+
+def test_a_page_that_its_spider_skips_passes_unchanged(running: RunningMiddleware) -> None:
+    """`request.meta["twinsieve"] = False` is no old verdict: it stays, and the page is neither judged nor extracted."""
+    before = running.stat("page_count")
+    request = Request("https://example.org/skipped", meta={"twinsieve": False})
+    response = running.give(page("skipped", FERRY), request)
+    assert (response.meta["twinsieve"], "twinsieve_page" in response.meta) == (False, False)
+    assert (response.flags, running.stat("page_count")) == ([], before)
+
+
+def test_where_items_are_judged_a_page_is_only_extracted() -> None:
+    """The item has the verdict of its address and text; its response has none, and no copies of it."""
+    running = RunningMiddleware(TWINSIEVE_ITEM_TEXT="body", TWINSIEVE_KEEP_PAGE=True)
+    try:
+        response = running.give(page("ferry", FERRY))
+        text = response.meta["twinsieve_page"].text
+        assert ("twinsieve" in response.meta, running.decided) == (False, [])
+        assert running.judge({"url": "https://example.org/1", "body": text}, response)["verdict"] == "unique"
+        assert running.judge({"url": "https://example.org/2", "body": text}, response)["verdict"] == "duplicate"
+        assert [item["url"] for item in running.items] == [verdict["url"] for verdict in running.decided]
+    finally:
+        running.close()
+
+
+def test_an_item_passes_before_a_late_verdict_too() -> None:
+    """It is counted, and its verdict is given all the same."""
+    running = RunningMiddleware(TWINSIEVE_ITEM_TEXT="body", TWINSIEVE_DEADLINE_S=0.05)
+    try:
+        with running.busy_state():
+            assert running.judge({"url": "https://example.org/1", "body": "A short text."}) is None
+        running.judge_late_pages()
+        assert (running.stat("late_count"), len(running.decided), running.late) == (1, 1, [True])
+    finally:
+        running.close()
 
 
 def test_drop_removes_the_response_of_a_duplicate() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scrapy import Field, Item
 from scrapy.http import HtmlResponse
 
+from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.interfaces.scrapy.page_values import (
@@ -20,8 +21,10 @@ from dedup_service.interfaces.scrapy.page_values import (
     fields_of_page,
     fields_of_response,
     is_page,
+    page_of_item,
     page_value,
 )
+from dedup_service.interfaces.scrapy.settings import ItemFields
 from dedup_service.runtime.kafka.messages.page import PageMessage
 
 URL = "https://a.example/x"
@@ -57,6 +60,43 @@ def test_items_of_every_type_can_be_pages(item: Any) -> None:
     """A URL with text or HTML is a page."""
     assert is_page(item)
     assert as_read(page_value(fields_of_item(item)).value).url == URL
+
+
+def test_an_item_is_judged_by_the_fields_that_are_named_and_by_those_of_a_line() -> None:
+    """Its own `text` is another field then; `id` and metadata count, and one of another type costs nothing."""
+    names = ItemFields("body", title="head", url="link")
+    item = {
+        "link": "../b",
+        "head": "A title",
+        "body": "The text.\ud800",
+        "text": "no",
+        "id": 7,
+        "tags": "a",
+        "x": object(),
+    }
+    value = page_of_item(item, names, HtmlResponse("https://a.example/c/d"), iter(())).value
+    page = as_read(value)
+    assert (page.url, page.title, page.text) == ("https://a.example/b", "A title", "The text.?")
+    assert (page.id, page.tags) == ("7", ())
+
+
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        ({"url": URL}, "`body` .TWINSIEVE_ITEM_TEXT. is missing"),
+        (Declared(url=URL), "`body` .TWINSIEVE_ITEM_TEXT. is missing"),
+        ({"url": URL, "body": None}, "holds NoneType, not text"),
+        ({"url": URL, "body": b"text"}, "holds bytes, not text"),
+        ({"url": " ", "body": "text"}, "`url` has no address"),
+        ({"url": 7, "body": "text"}, "`url` has no address"),
+        ({"body": "text"}, "`url` has no address"),
+        (7, "no item"),
+    ],
+)
+def test_an_item_that_cannot_be_judged_says_what_it_lacks(item: Any, problem: str) -> None:
+    """An address, or a text in the field that is named."""
+    with pytest.raises(RecordError, match=problem):
+        page_of_item(item, ItemFields("body"), None, iter(()))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """`TWINSIEVE_*` settings are read once, and invalid ones are refused."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,8 @@ from scrapy.settings import Settings
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import PROFILES, rule_for
-from dedup_service.core.verdict import Action
-from dedup_service.interfaces.scrapy.settings import ItemPolicy, NearDuplicateSettings
+from dedup_service.core.verdict import Action, VerdictKind
+from dedup_service.interfaces.scrapy.settings import ItemFields, NearDuplicateSettings
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
 from dedup_service.runtime.resources import SpaceOptions
 
@@ -22,12 +24,8 @@ def read(**values: object) -> NearDuplicateSettings:
 def test_without_settings_pages_are_flagged_and_items_of_duplicates_dropped() -> None:
     """A project that adds one line gets flags on responses, no items of duplicates, and no files."""
     settings = read()
-    assert (settings.action, settings.items, settings.state, settings.rule) == (
-        Action.FLAG,
-        ItemPolicy.DROP,
-        None,
-        None,
-    )
+    assert (settings.action, settings.item_text, settings.state, settings.rule) == (Action.FLAG, None, None, None)
+    assert settings.items_of == set(VerdictKind) - {VerdictKind.DUPLICATE}
 
 
 def test_strings_from_a_command_line_equal_values() -> None:
@@ -64,7 +62,13 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
     ("name", "value"),
     [
         ("TWINSIEVE_ACTION", "discard"),
-        ("TWINSIEVE_ITEMS", "flag"),
+        ("TWINSIEVE_ITEMS_OF", "unique, new"),
+        ("TWINSIEVE_ITEMS_OF", ""),
+        ("TWINSIEVE_ITEMS_OF", 3),
+        ("TWINSIEVE_ITEM_TEXT", 3),
+        ("TWINSIEVE_ITEM_TEXT", {"txt": "body"}),
+        ("TWINSIEVE_ITEM_TEXT", {"title": "head"}),
+        ("TWINSIEVE_ITEM_TEXT", '{"text": body}'),
         ("TWINSIEVE_PROFILE", "words:8"),
         ("TWINSIEVE_MAX_MEMORY", "8 gigs"),
         ("TWINSIEVE_PROFILE", "title"),
@@ -90,13 +94,33 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
 )
 def test_an_invalid_value_is_refused(name: str, value: object) -> None:
     """The crawl does not start; the message names the setting and shows the value."""
-    with pytest.raises(ConfigurationError, match=f"{name}.*{value}"):
+    with pytest.raises(ConfigurationError, match=f"{name}.*{re.escape(str(value))}"):
         read(**{name: value})
 
 
 def test_a_token_of_digits_is_a_token() -> None:
     """In Python it may be a number, and a command line has no other form for it."""
     assert read(TWINSIEVE_DASHBOARD_TOKEN=1234567890123456).dashboard_token == "1234567890123456"
+
+
+@pytest.mark.parametrize("value", ["unique,updated", " updated, unique ", ["unique", "updated"]])
+def test_verdicts_whose_items_go_on_in_any_form(value: object) -> None:
+    """Text with commas, or a list."""
+    assert read(TWINSIEVE_ITEMS_OF=value).items_of == {VerdictKind.UNIQUE, VerdictKind.UPDATED}
+
+
+def test_the_fields_of_an_item_in_any_form() -> None:
+    """The name of its text, or names in a dict, which is JSON on a command line."""
+    assert read(TWINSIEVE_ITEM_TEXT="body").item_text == ItemFields("body")
+    names = {"text": "body", "title": "head", "url": "link"}
+    for value in (names, json.dumps(names)):
+        assert read(TWINSIEVE_ITEM_TEXT=value).item_text == ItemFields("body", "head", "link")
+
+
+def test_what_happens_to_responses_is_no_question_where_items_are_judged() -> None:
+    """Responses have no verdicts then; the setting would have no effect."""
+    with pytest.raises(ConfigurationError, match=r"TWINSIEVE_ITEM_TEXT=body .* TWINSIEVE_ACTION .*remove one"):
+        read(TWINSIEVE_ITEM_TEXT="body", TWINSIEVE_ACTION="flag")
 
 
 def test_few_pages_to_keep_need_their_unit() -> None:
@@ -153,14 +177,14 @@ def test_a_wrong_address_and_a_wrong_client_option_name_their_setting(tmp_path: 
             read(**BOOTSTRAP, TWINSIEVE_KAFKA_PROPERTIES=str(file))
 
 
-@pytest.mark.parametrize("name", ["STATE", "ACTION", "ITEMS", "SPACE", "PROFILE", "KEEP", "DEADLINE_S"])
+@pytest.mark.parametrize("name", ["STATE", "ACTION", "ITEMS_OF", "ITEM_TEXT", "SPACE", "PROFILE", "KEEP", "DEADLINE_S"])
 def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
     """A setting for verdicts in the crawl is refused next to a broker, and the message says what to do."""
     with pytest.raises(ConfigurationError, match=f"remove TWINSIEVE_{name} .the service"):
         read(**BOOTSTRAP, **{f"TWINSIEVE_{name}": "1"})
 
 
-@pytest.mark.parametrize("name", ["PREFIX", "PROPERTIES", "BUFFER_BYTES", "BUFFER_PAGES", "CLOSE_TIMEOUT_S"])
+@pytest.mark.parametrize("name", ["PREFIX", "PROPERTIES", "BUFFER_BYTES", "CLOSE_TIMEOUT_S"])
 def test_a_setting_for_publishing_needs_a_broker(name: str) -> None:
     """Otherwise a crawl would silently publish nothing."""
     with pytest.raises(ConfigurationError, match="has no effect without TWINSIEVE_KAFKA_BOOTSTRAP"):
@@ -173,7 +197,7 @@ def test_a_setting_for_publishing_needs_a_broker(name: str) -> None:
         ("BOOTSTRAP", "nowhere:port", "nowhere:port"),
         ("PROPERTIES", "nowhere.properties", "nowhere.properties"),
         ("BUFFER_BYTES", 0, "integer"),
-        ("BUFFER_PAGES", "some", "integer"),
+        ("BUFFER_BYTES", "some", "integer"),
         ("CLOSE_TIMEOUT_S", -1, "above 0"),
         ("TOPIC", "pages", "there is no setting TWINSIEVE_KAFKA_TOPIC"),
     ],

@@ -40,12 +40,15 @@ class Undeclared(Item):
 
 
 def response(verdict: str | None) -> HtmlResponse:
-    meta = {"twinsieve": {"verdict": verdict, "duplicate_of_url": "https://example.org/first"}} if verdict else {}
-    return HtmlResponse("https://example.org/", request=Request("https://example.org/", meta=meta))
+    url, first, reason = "https://example.org/", "https://example.org/first", "nearly \x1b equal"
+    found = {"url": url, "verdict": verdict, "duplicate_of_url": first, "reason": reason}
+    return HtmlResponse(url, request=Request(url, meta={"twinsieve": found} if verdict else {}))
 
 
 def middleware(**settings: Any) -> NearDuplicateSpiderMiddleware:
-    return NearDuplicateSpiderMiddleware.from_crawler(get_crawler(Spider, settings))
+    crawler = get_crawler(Spider, settings)
+    crawler.spider = Spider("spider")
+    return NearDuplicateSpiderMiddleware.from_crawler(crawler)
 
 
 def output(spider_middleware: NearDuplicateSpiderMiddleware, page: HtmlResponse, *results: Any) -> list[Any]:
@@ -79,17 +82,47 @@ def test_asynchronous_callbacks_are_treated_the_same() -> None:
     assert [type(o) for o in asyncio.run(collect())] == [Request]
 
 
-@pytest.mark.parametrize("item", [{"title": "x"}, WithField("x"), Declared(title="x")])
-def test_annotated_items_carry_the_verdict(item: Any) -> None:
-    """With TWINSIEVE_ITEMS = annotate a duplicate's item stays and has the verdict."""
-    [annotated] = output(middleware(TWINSIEVE_ITEMS="annotate"), response("duplicate"), item)
+@pytest.mark.parametrize("verdict", ["unique", "duplicate"])
+@pytest.mark.parametrize("item", [{"title": "x", "twinsieve": None}, WithField("x"), Declared(title="x")])
+def test_an_item_with_a_field_for_the_verdict_gets_it(item: Any, verdict: str) -> None:
+    """The field alone asks for it."""
+    [annotated] = output(middleware(TWINSIEVE_ITEMS_OF="unique, duplicate"), response(verdict), item)
     verdict_field = annotated.twinsieve if isinstance(annotated, WithField) else annotated["twinsieve"]
-    assert verdict_field["verdict"] == "duplicate"
+    assert verdict_field["verdict"] == verdict
 
 
-@pytest.mark.parametrize("item", [Plain("x"), Frozen("x"), Undeclared(title="x"), object()])
+@pytest.mark.parametrize("item", [{"title": "x"}, Plain("x"), Undeclared(title="x"), object()])
 def test_an_item_without_a_field_for_the_verdict_passes_unchanged(item: Any) -> None:
-    """It is counted, and no error is raised."""
-    spider_middleware = middleware(TWINSIEVE_ITEMS="annotate")
-    assert output(spider_middleware, response("duplicate"), item) == [item]
+    """Nothing is put into it, and nothing is counted."""
+    spider_middleware, before = middleware(TWINSIEVE_ITEMS_OF=["duplicate"]), repr(item)
+    [passed] = output(spider_middleware, response("duplicate"), item)
+    assert (passed, repr(passed)) == (item, before)
+    assert spider_middleware.crawler.stats.get_value("twinsieve/item_unannotated_count") is None
+
+
+def test_an_item_that_does_not_take_its_verdict_passes_and_is_counted() -> None:
+    """It has the field, but is frozen."""
+    spider_middleware = middleware()
+    assert output(spider_middleware, response("unique"), Frozen("x")) == [Frozen("x")]
     assert spider_middleware.crawler.stats.get_value("twinsieve/item_unannotated_count") == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ("duplicate", "Dropped: https://example.org/, repeats https://example.org/first (nearly ␛ equal)"),
+        ("undecided", "Dropped: https://example.org/, undecided (nearly ␛ equal)"),
+    ],
+)
+def test_a_dropped_item_has_a_line_at_debug(verdict: str, said: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is the line that Scrapy's log formatter makes, with the reason, safe to show."""
+    caplog.set_level("DEBUG")
+    assert output(middleware(TWINSIEVE_ITEMS_OF="unique"), response(verdict), Plain("x")) == []
+    [record] = [record for record in caplog.records if record.getMessage().startswith("Dropped")]
+    assert (record.levelname, *record.getMessage().splitlines()) == ("DEBUG", said, "Plain(title='x')")
+
+
+def test_the_items_of_a_skipped_page_pass() -> None:
+    """The spider has said that it wants no verdict there."""
+    skipped = HtmlResponse("https://example.org/", request=Request("https://example.org/", meta={"twinsieve": False}))
+    assert output(middleware(), skipped, {"title": "x"}) == [{"title": "x"}]
