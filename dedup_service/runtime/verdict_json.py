@@ -1,10 +1,17 @@
-"""A verdict as one line of JSON, as written to files, pipes and reports."""
+"""A verdict as one line of JSON, as written to files, pipes and reports, and as a row of an Arrow table."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dedup_service.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OF_THE_PAGE = ("id", "url")
+"""Keys of a verdict that the page has, too: a verdict beside its page is without them."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -33,3 +40,31 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
 def verdict_line(verdict: Verdict) -> bytes:
     """Return `verdict` as a line of UTF-8 with a newline."""
     return _encoder.encode(verdict_dict(verdict)) + b"\n"
+
+
+def verdict_schema(*, beside: bool = False) -> "pa.Schema":
+    """Return the columns of a table of verdicts: the keys of their lines. beside: without those of `OF_THE_PAGE`."""
+    import pyarrow as pa
+
+    text = pa.string()
+    columns = [
+        ("id", text),
+        ("url", text),
+        ("verdict", text),
+        ("duplicate_of", text),
+        ("duplicate_of_url", text),
+        ("duplicate_of_base", text),
+        ("distance", pa.struct([("words", pa.int16()), ("body", pa.int16())])),
+        ("score", pa.float64()),
+        ("reason", text),
+        ("sequence", pa.int64()),
+        ("space", text),
+    ]
+    return pa.schema([(name, kind) for name, kind in columns if not (beside and name in OF_THE_PAGE)])
+
+
+def verdict_rows(verdicts: Sequence[Verdict], schema: "pa.Schema") -> "pa.RecordBatch":
+    """Return verdicts as rows of `verdict_schema`; what a line leaves out is null."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist([verdict_dict(verdict) for verdict in verdicts], schema)

@@ -14,7 +14,7 @@ import io
 import os
 import select
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, TypeVar
 
@@ -201,10 +201,30 @@ class JsonLine:
 
 def page_in_json(raw: bytes, extract: Extract, columns: Columns | None = None) -> Page:
     """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
-    return _page_of(_decode(raw, _decoder, columns), extract)
+    return page_of(_decode(raw, _decoder, columns), extract)
 
 
-def _page_of(line: PageJson, extract: Extract) -> Page:
+def line_of(values: Mapping[str, object], place: str) -> PageJson:
+    """Return the line of JSON that has these values; RecordError names the place and the field that is wrong.
+
+    >>> line_of({"url": 7}, "row 3")
+    Traceback (most recent call last):
+    dedup_service.core.errors.RecordError: row 3: `url`: expected `str`, got `int`
+    """
+    try:
+        line = msgspec.convert(values, PageJson)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$.")
+        missing = what.removeprefix("Object missing required field ")
+        problem = f"`{path}: {what[0].lower()}{what[1:]}" if path else f"{missing} is missing"
+        raise RecordError(f"{place}: {problem}") from None
+    if not line.url.strip():
+        raise RecordError(f"{place}: `url` is empty")
+    return line
+
+
+def page_of(line: PageJson, extract: Extract) -> Page:
+    """Return the page of a line; one without text gives the reason."""
     if line.text is not None:
         problem = page_too_large(line.text)
         return _plain(line, text=line.text if problem is None else "", problem=problem)
@@ -221,7 +241,7 @@ def text_page_in_json(raw: bytes, columns: Columns | None = None) -> Page | None
     if len(raw) > SMALL_BYTES:
         return None
     line = _decode(raw, _decoder, columns)
-    return None if line.text is None and line.html is not None else _page_of(line, _no_html)
+    return None if line.text is None and line.html is not None else page_of(line, _no_html)
 
 
 def _no_html(_html: bytes | str, _declared_encoding: str | None) -> Extraction:

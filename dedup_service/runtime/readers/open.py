@@ -11,11 +11,12 @@ from typing import BinaryIO, cast
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.addresses import is_address
+from dedup_service.runtime.readers.arrow_rows import require_pyarrow
 from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, read_folder
 from dedup_service.runtime.readers.jsonlines import read_json_lines
 from dedup_service.runtime.readers.packed import PACKINGS, READ_BYTES, unpacked
-from dedup_service.runtime.readers.parquet import read_parquet, require_pyarrow
+from dedup_service.runtime.readers.parquet import read_parquet
 from dedup_service.runtime.readers.pipe import PipeFile, Wait, is_pipe
 from dedup_service.runtime.readers.record import Mark, Record
 from dedup_service.runtime.readers.remote import Found, look, name_of, on_disk, opened, read_objects

@@ -14,10 +14,11 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.support.outputs import OutputError
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.runtime.addresses import AddressUnreachableError
+from dedup_service.runtime.readers.arrow_rows import require_pyarrow
 from dedup_service.runtime.readers.jsonlines import values_of
-from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, require_pyarrow, shape_of
+from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, shape_of
 from dedup_service.runtime.readers.record import NamedRecord, Record
-from dedup_service.runtime.verdict_json import verdict_dict
+from dedup_service.runtime.verdict_json import verdict_rows, verdict_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,35 +93,11 @@ class VerdictTable:
 
     def __init__(self, name: str) -> None:
         require_pyarrow(name)
-        import pyarrow as pa
-
-        text = pa.string()
-        distance = pa.struct([("words", pa.int16()), ("body", pa.int16())])
-        self._file = TableFile(
-            name,
-            pa.schema(
-                [
-                    ("id", text),
-                    ("url", text),
-                    ("verdict", text),
-                    ("duplicate_of", text),
-                    ("duplicate_of_url", text),
-                    ("duplicate_of_base", text),
-                    ("distance", distance),
-                    ("score", pa.float64()),
-                    ("reason", text),
-                    ("sequence", pa.int64()),
-                    ("space", text),
-                ]
-            ),
-        )
+        self._file = TableFile(name, verdict_schema())
 
     def write(self, verdicts: Sequence[Verdict]) -> None:
         """Append verdicts."""
-        import pyarrow as pa
-
-        rows = [verdict_dict(verdict) for verdict in verdicts]
-        self._file.add(pa.RecordBatch.from_pylist(rows, self._file.schema))
+        self._file.add(verdict_rows(verdicts, self._file.schema))
 
     def sync(self) -> None:
         """Do nothing: a table that is not closed is written anew."""
