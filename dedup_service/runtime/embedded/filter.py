@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
@@ -41,9 +41,6 @@ from dedup_service.runtime.readers.arrow_rows import require_pyarrow
 from dedup_service.runtime.readers.jsonlines import line_of, page_of
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.verdict_json import verdict_rows, verdict_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 INDEXED_BITS = 64
 _DIGEST_BYTES = 16  # blake2b: pages have untrusted authors, who must not be able to make two deliveries collide
@@ -295,7 +292,7 @@ class NearDuplicateFilter:
         prepared = _prepared(build_fingerprinter(self._options), read)
         return self.decide_many(prepared, None if delivery_ids is None else list(delivery_ids))
 
-    def check_frame(self, frame: object, *, text: str = "text", url: str = "url", **columns: str) -> "pa.Table":
+    def check_frame(self, frame: object, *, text: str = "text", url: str = "url", **columns: str) -> Any:
         """Return the verdicts on the rows of a data frame, as columns to put beside its own.
 
         Args:

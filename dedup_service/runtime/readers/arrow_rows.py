@@ -13,12 +13,10 @@ import msgspec
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.core.text.encoding import decode_html
-from dedup_service.runtime.readers.columns import COLUMNS, Columns
+from dedup_service.runtime.readers.columns import COLUMNS_OPTION, Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-COLUMNS_OPTION = "--columns text=content,url=address"
 
 
 def require_pyarrow(name: str) -> None:
@@ -30,22 +28,8 @@ def require_pyarrow(name: str) -> None:
 
 
 def wanted_columns(schema: "pa.Schema", columns: Columns, name: str, how: str = COLUMNS_OPTION) -> dict[str, str]:
-    """Return the columns that are read, by our names; those of objects by their paths.
-
-    name: of the table, for messages; how: how its columns are given other names. ConfigurationError if it has no
-    column for `url`, or none for the content, or two of one name.
-    """
-    found = {ours: theirs for ours in COLUMNS if _has(schema, theirs := columns.of(ours))}
-    missing = [ours for ours, theirs in columns.names if ours not in found]
-    if missing or "url" not in found or not {"text", "html"} & set(found):
-        what = columns.of(missing[0]) if missing else "url" if "url" not in found else "text"
-        raise ConfigurationError(
-            f"{name} has no column {what!r}, it has {', '.join(schema.names)}: name them, as {how}"
-        )
-    twice = next((theirs for theirs in found.values() if schema.names.count(theirs) > 1), None)
-    if twice is not None:
-        raise ConfigurationError(f"{name} has two columns {twice!r}: rename one, or name others, as {how}")
-    return found
+    """Return the columns that are read, by our names; those of objects by their paths. See `Columns.among`."""
+    return columns.among(schema.names, name, how, lambda path: _has(schema, path))
 
 
 def _has(schema: "pa.Schema", name: str) -> bool:
