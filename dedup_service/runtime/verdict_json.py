@@ -1,6 +1,6 @@
 """A verdict as one line of JSON, as written to files, pipes and reports, and as a row of an Arrow table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 OF_THE_PAGE = ("id", "url")
 """Keys of a verdict that the page has, too: a verdict beside its page is without them."""
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def verdict_dict(verdict: Verdict) -> dict[str, Any]:
@@ -42,8 +42,36 @@ def verdict_line(verdict: Verdict) -> bytes:
     return _encoder.encode(verdict_dict(verdict)) + b"\n"
 
 
-def verdict_schema(*, beside: bool = False) -> "pa.Schema":
-    """Return the columns of a table of verdicts: the keys of their lines. beside: without those of `OF_THE_PAGE`."""
+def plain_json(value: object) -> bytes:
+    """Return any value as JSON; what is no value of JSON, as text."""
+    return _encoder.encode(value)
+
+
+def beside(own: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    """Return a record's own values and its verdict beside them, without those of `OF_THE_PAGE`.
+
+    An own value under a name of the verdict's gets `input_` before its name.
+    """
+    said = {name: value for name, value in verdict_dict(verdict).items() if name not in OF_THE_PAGE}
+    return {renamed(name): value for name, value in own.items()} | said
+
+
+def renamed(name: str) -> str:
+    """Return the name of an input's own value beside a verdict.
+
+    >>> renamed("title"), renamed("score")
+    ('title', 'input_score')
+    """
+    return f"input_{name}" if name in _BESIDE else name
+
+
+_BESIDE = frozenset(
+    ("verdict", "duplicate_of", "duplicate_of_url", "duplicate_of_base", "distance", "score", "reason", "sequence")
+) | {"space"}
+
+
+def verdict_schema(*, is_beside: bool = False) -> "pa.Schema":
+    """Return the columns of a table of verdicts: the keys of their lines. is_beside: without those of `OF_THE_PAGE`."""
     import pyarrow as pa
 
     text = pa.string()
@@ -60,7 +88,7 @@ def verdict_schema(*, beside: bool = False) -> "pa.Schema":
         ("sequence", pa.int64()),
         ("space", text),
     ]
-    return pa.schema([(name, kind) for name, kind in columns if not (beside and name in OF_THE_PAGE)])
+    return pa.schema([(name, kind) for name, kind in columns if not (is_beside and name in OF_THE_PAGE)])
 
 
 def verdict_rows(verdicts: Sequence[Verdict], schema: "pa.Schema") -> "pa.RecordBatch":

@@ -324,7 +324,7 @@ class NearDuplicateFilter:
         import pyarrow as pa
 
         named = {ours: theirs for ours, theirs in {"text": text, "url": url, **columns}.items() if theirs != ours}
-        schema = verdict_schema(beside=True)
+        schema = verdict_schema(is_beside=True)
         batches = [verdict_rows(self.check_many(pages), schema) for pages in pages_of(frame, named)]
         return pa.Table.from_batches(batches, schema)
 

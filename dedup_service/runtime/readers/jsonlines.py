@@ -217,6 +217,10 @@ class JsonLine:
         line = self._json().rstrip(b"\r\n")
         return line if self.columns is None else line + repr(self.columns.names).encode()
 
+    def values(self) -> dict[str, Any]:
+        """Return all values of this line, which is one of a page."""
+        return _object_decoder.decode(self._json())
+
     def page(self, extract: Extract) -> Page:
         """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""
         if self.cut:

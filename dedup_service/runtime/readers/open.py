@@ -31,6 +31,9 @@ from dedup_service.runtime.readers.warc import read_warc
 UNPACKERS = {".xz": "xz -dc", ".bz2": "bzip2 -dc", ".warc.zst": "zstd -dc", ".wet.zst": "zstd -dc"}
 """Compressions that are not read, and what unpacks them; their bytes would be so many bad lines."""
 
+STANDARD_INPUT = "standard input"
+"""How the input - is called in messages and records."""
+
 WARC_ENDINGS = (".warc", ".warc.gz", ".wet", ".wet.gz")
 CSV_ENDINGS = tuple(kind + packing for kind in (".csv", ".tsv") for packing in ("", ".gz", ".zst"))
 
@@ -183,9 +186,9 @@ def open_source(
             files = read or read_folder(Path(name), options.url_prefix, above=above, after=after)
             yield InputSource(name, kind, files)
         elif name == "-":
-            check = partial(refuse_other, name="standard input", kinds=_LOOKS[kind])
+            check = partial(refuse_other, name=STANDARD_INPUT, kinds=_LOOKS[kind])
             lines = read_json_lines(_unbuffered_stdin(), options.wait, columns=options.columns, check=check)
-            yield InputSource("standard input", kind, lines)
+            yield InputSource(STANDARD_INPUT, kind, lines)
         else:
             size = found_at(name).size_bytes or None
             yield _source_of_file(stack, name, kind, size, options, after)

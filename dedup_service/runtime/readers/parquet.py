@@ -8,7 +8,7 @@ bad record, and the next one is read.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
 from dedup_service.core.page import Page
@@ -72,6 +72,12 @@ class ParquetRow:
     def identity(self) -> bytes:
         """The values of the page: the same row in another file is the same delivery."""
         return self.raw
+
+    def values(self) -> dict[str, Any]:
+        """Return all values of this row, which was read with all its columns."""
+        assert self.origin is not None
+        rows = self.origin.batch.slice(self.origin.at, 1)
+        return {name: column_values(column)[0] for name, column in zip(rows.schema.names, rows.columns, strict=True)}
 
     def page(self, extract: Extract) -> Page:
         """Return the page of this row; RecordError if it has no URL, a value of a wrong type, or is too large."""

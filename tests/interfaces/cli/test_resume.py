@@ -98,7 +98,7 @@ def interrupted(inputs: list[Path], tmp_path: Path, cli: Cli, monkeypatch: pytes
     return arguments
 
 
-@pytest.mark.parametrize("change", ["input", "output", "option", "from start", "note", "none"])
+@pytest.mark.parametrize("change", ["input", "output", "option", "note gone", "note", "none"])
 def test_it_reads_all_again_if_anything_is_different(
     change: str, interrupted: list[str], inputs: list[Path], tmp_path: Path, cli: Cli
 ) -> None:
@@ -111,8 +111,8 @@ def test_it_reads_all_again_if_anything_is_different(
         (out / "verdicts.jsonl").write_bytes(b"")
     elif change == "option":
         more = ["--url-prefix", "https://"]
-    elif change == "from start":
-        more = ["--from-start"]
+    elif change == "note gone":
+        (tmp_path / "state" / resume.NOTE_FILE).unlink()
     elif change == "note":
         note = tmp_path / "state" / resume.NOTE_FILE
         note.write_text(note.read_text("utf-8").replace('"faults":0,', ""), "utf-8")

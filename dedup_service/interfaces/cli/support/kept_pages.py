@@ -1,8 +1,8 @@
-"""Where pages go that are not duplicates: as they were read, or as lines of JSON or rows of Parquet.
+"""Where kept pages go: as they were read, or as lines of JSON, or rows of CSV or Parquet.
 
 Records of one kind are written as they were read: lines as lines, WARC records as a WARC file, HTML files in folders,
-rows with all their columns. To a name that ends with `.jsonl` or `.parquet`, pages of any other kind are written with
-what was extracted of them, under the keys that `filter` reads.
+rows with all their columns. To a name that ends with `.jsonl`, `.csv`, `.tsv` or `.parquet`, pages of any other kind
+are written with what was extracted of them, under the keys that `filter` reads.
 """
 
 import ctypes
@@ -15,6 +15,7 @@ from typing import BinaryIO, Protocol
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
+from dedup_service.interfaces.cli.support.csv_tables import KeptCsv, is_csv
 from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile, gzipped
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.interfaces.cli.support.tables import KeptRows, PageTable
@@ -211,6 +212,8 @@ def open_kept(
     """
     if name.endswith(".parquet"):
         return KeptRows(name, sources) if kind is InputKind.PARQUET else PageTable(name)
+    if is_csv(name) or (kind is InputKind.CSV and not _lines(name)):
+        return KeptCsv(name, kind, sources, keep=keep)
     if kind is InputKind.JSON_LINES:
         return KeptRecords(name, b"\n", keep=keep, due=due)
     if _lines(name):
@@ -220,8 +223,8 @@ def open_kept(
         return KeptRecords(name, SEPARATOR, packed=packed, keep=keep, due=due)
     if kind is InputKind.FOLDER:
         return KeptFolder({"": sources[0]} if len(sources) == 1 else folders_by_name(sources), Path(name))
-    what = "inputs of several kinds" if kind is None else f"rows of {kind}"
-    raise ConfigurationError(f"--kept {name!r} takes no {what}: name a file that ends with .jsonl or .parquet")
+    what = "inputs of several kinds" if kind is None else f"pages of {kind}"
+    raise ConfigurationError(f"--kept {name!r} takes no {what}: name a file that ends with .jsonl, .csv or .parquet")
 
 
 def appends(name: str) -> bool:

@@ -4,13 +4,12 @@ A file is complete once it is closed, also after an interruption or an error. On
 footer, and is refused by its readers; run the same command again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
-from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.support.outputs import OutputError
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.runtime.addresses import AddressUnreachableError
@@ -18,7 +17,7 @@ from dedup_service.runtime.readers.arrow_rows import require_pyarrow
 from dedup_service.runtime.readers.jsonlines import values_of
 from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, shape_of
 from dedup_service.runtime.readers.record import NamedRecord, Record
-from dedup_service.runtime.verdict_json import verdict_rows, verdict_schema
+from dedup_service.runtime.verdict_json import renamed, verdict_rows, verdict_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,16 +87,11 @@ class TableFile:
             ) from error
 
 
-class VerdictTable:
-    """Verdicts as rows, with the keys of their lines as columns; a key that a line leaves out is null."""
+class Rows:
+    """Rows in a file that is complete once it is closed."""
 
-    def __init__(self, name: str) -> None:
-        require_pyarrow(name)
-        self._file = TableFile(name, verdict_schema())
-
-    def write(self, verdicts: Sequence[Verdict]) -> None:
-        """Append verdicts."""
-        self._file.add(verdict_rows(verdicts, self._file.schema))
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
 
     def sync(self) -> None:
         """Do nothing: a table that is not closed is written anew."""
@@ -107,20 +101,87 @@ class VerdictTable:
         self._file.close()
 
 
-class PageTable:
+class VerdictTable(Rows):
+    """Verdicts as rows, with the keys of their lines as columns; a key that a line leaves out is null."""
+
+    def __init__(self, name: str) -> None:
+        require_pyarrow(name)
+        super().__init__(TableFile(name, verdict_schema()))
+
+    def write(self, decided: Sequence[DecidedRecord]) -> None:
+        """Append verdicts."""
+        self._file.add(verdict_rows([one.verdict for one in decided], self._file.schema))
+
+
+class ValuesBeside(Rows):
+    """Verdicts as rows, beside values of their records. columns: of CSV, as text; None: what was extracted.
+
+    row_of: the values of a record and its verdict, by their names.
+    """
+
+    def __init__(
+        self, name: str, columns: Sequence[str] | None, row_of: Callable[[DecidedRecord], dict[str, Any]]
+    ) -> None:
+        require_pyarrow(name)
+        import pyarrow as pa
+
+        own = page_schema() if columns is None else pa.schema([(renamed(one), pa.string()) for one in columns])
+        super().__init__(TableFile(name, pa.schema([*own, *verdict_schema(is_beside=True)])))
+        self._row_of = row_of
+
+    def write(self, decided: Sequence[DecidedRecord]) -> None:
+        """Append verdicts."""
+        import pyarrow as pa
+
+        self._file.add(pa.RecordBatch.from_pylist([self._row_of(one) for one in decided], self._file.schema))
+
+
+class RowsBeside(Rows):
+    """Verdicts as rows, beside all columns of the rows of Parquet that they are on; these have the types of the inputs.
+
+    sources: the inputs, of which all must have the same columns.
+    """
+
+    def __init__(self, name: str, sources: Sequence[str]) -> None:
+        require_pyarrow(name)
+        import pyarrow as pa
+
+        self._first, (self._own, compression) = _first_shape(sources)
+        own = [field.with_name(renamed(field.name)) for field in self._own]
+        schema = pa.schema([*own, *verdict_schema(is_beside=True)])
+        super().__init__(TableFile(name, schema, compression))
+
+    def write(self, decided: Sequence[DecidedRecord]) -> None:
+        """Append verdicts. ConfigurationError if an input has other columns."""
+        import pyarrow as pa
+
+        said = verdict_rows([one.verdict for one in decided], verdict_schema(is_beside=True))
+        first = 0
+        for source, origins in _by_batch(decided):
+            _check_columns(origins[0], self._own, source, self._first)
+            own, verdicts = _taken(origins, self._own), said.slice(first, len(origins))
+            self._file.add(pa.RecordBatch.from_arrays([*own.columns, *verdicts.columns], schema=self._file.schema))
+            first += len(origins)
+
+
+def page_schema() -> "pa.Schema":
+    """Return the columns of pages of any kind."""
+    import pyarrow as pa
+
+    names = ("id", "url", "title", "text", "lang", "date", "site_name", "canonical_url")
+    lists = ("keywords", "tags", "references")
+    columns = [(key, pa.string()) for key in names] + [("text_percent", pa.int8())]
+    return pa.schema(columns + [(key, pa.list_(pa.string())) for key in lists])
+
+
+class PageTable(Rows):
     """Kept pages of any kind as rows, with what was extracted of them."""
 
     due: bytes | None = None
 
     def __init__(self, name: str) -> None:
         require_pyarrow(name)
-        import pyarrow as pa
-
-        names = ("id", "url", "title", "text", "lang", "date", "site_name", "canonical_url")
-        lists = ("keywords", "tags", "references")
-        columns = [(key, pa.string()) for key in names] + [("text_percent", pa.int8())]
-        columns += [(key, pa.list_(pa.string())) for key in lists]
-        self._file = TableFile(name, pa.schema(columns))
+        super().__init__(TableFile(name, page_schema()))
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append pages."""
@@ -128,15 +189,8 @@ class PageTable:
 
         self._file.add(pa.RecordBatch.from_pylist([values_of(one.page) for one in kept], self._file.schema))
 
-    def sync(self) -> None:
-        """Do nothing: a table that is not closed is written anew."""
 
-    def close(self) -> None:
-        """Write the footer."""
-        self._file.close()
-
-
-class KeptRows:
+class KeptRows(Rows):
     """Kept rows of Parquet files, with all their columns: types, metadata and row groups are those of the inputs.
 
     sources: the inputs, of which all must have the same columns; the metadata is that of the first.
@@ -147,34 +201,21 @@ class KeptRows:
     def __init__(self, name: str, sources: Sequence[str]) -> None:
         require_pyarrow(name)
         self._first, (schema, compression) = _first_shape(sources)
-        self._file = TableFile(name, schema, compression)
+        super().__init__(TableFile(name, schema, compression))
         self._group = "", -1
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append the rows of pages. ConfigurationError if an input has other columns."""
-        rows = [_origin_of(one.record) for one in kept]
-        for _, same in groupby(rows, key=lambda row: id(row[1].batch)):
-            source, origins = (group := list(same))[0][0], [origin for _, origin in group]
+        for source, origins in _by_batch(kept):
             self._begin(source, origins[0])
             self._file.add(_taken(origins, self._file.schema))
 
     def _begin(self, source: str, origin: RowOrigin) -> None:
         """End the row group if this row is of another one."""
-        if not origin.batch.schema.equals(self._file.schema, check_metadata=False):
-            raise ConfigurationError(
-                f"{source} has other columns than {self._first}, and --kept writes the rows of all inputs into one "
-                "table: filter them one after the other, with one --state, or name a file that ends with .jsonl"
-            )
+        _check_columns(origin, self._file.schema, source, self._first)
         if (source, origin.group) != self._group:
             self._file.end_group()
             self._group = source, origin.group
-
-    def sync(self) -> None:
-        """Do nothing: a table that is not closed is written anew."""
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._file.close()
 
 
 def _first_shape(sources: Sequence[str]) -> "tuple[str, tuple[pa.Schema, str]]":
@@ -195,6 +236,22 @@ def _origin_of(record: Record) -> tuple[str, RowOrigin]:
     if not isinstance(row, ParquetRow) or row.origin is None:
         raise AssertionError("a row was read without all its columns")
     return source, row.origin
+
+
+def _by_batch(decided: Sequence[DecidedRecord]) -> Iterator[tuple[str, list[RowOrigin]]]:
+    """Yield the rows that follow each other in a batch of an input, with its name."""
+    rows = [_origin_of(one.record) for one in decided]
+    for _, same in groupby(rows, key=lambda row: id(row[1].batch)):
+        group = list(same)
+        yield group[0][0], [origin for _, origin in group]
+
+
+def _check_columns(origin: RowOrigin, schema: "pa.Schema", source: str, first: str) -> None:
+    if not origin.batch.schema.equals(schema, check_metadata=False):
+        raise ConfigurationError(
+            f"{source} has other columns than {first}, and the rows of all inputs are written into one table: filter "
+            "them one after the other, with one --state, or name a file that ends with .jsonl"
+        )
 
 
 def _taken(origins: Sequence[RowOrigin], schema: "pa.Schema") -> "pa.RecordBatch":

@@ -131,7 +131,7 @@ def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
 
 def test_verdicts_that_were_given_before_are_counted(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """By another rule than the one in force, a warning says so; by the same one, none does."""
-    again = ("filter", pages, "--state", tmp_path / "state", "--from-start")
+    again = ("filter", pages, "--state", tmp_path / "state")
     first = json.loads(cli(*again, "--json").err)
     assert (first["given_before"], first["by_another_rule"]) == (0, 0)
     same = cli(*again)
