@@ -207,7 +207,7 @@ def test_a_further_visit_with_the_same_payload_is_a_revisit(cli: Cli, tmp_path: 
 
 
 def test_a_run_that_is_repeated_writes_the_same_archive(cli: Cli, tmp_path: Path) -> None:
-    """On the same state each record of a file gets its earlier verdict, and record ids and dates do not depend on the run."""
+    """Each record of a file gets its earlier verdict, and record ids and dates do not depend on the run."""
     hosts = [Capture(f"https://{number}.example/", (PAGE, COPY)[number % 2], number) for number in range(4)]
     captures = [*hosts, hosts[0], hosts[1], hosts[1]]
     runs, state = [], ("--state", str(tmp_path / "state"))

@@ -41,7 +41,7 @@ class VerdictOutput(Protocol):
         ...
 
 
-class VerdictLines:
+class JsonVerdicts:
     """Verdicts as lines of JSON. name: of the file, - for standard output; keep: as of `OutputFile`."""
 
     def __init__(self, name: str, *, with_input: bool, keep: int = 0) -> None:
@@ -60,7 +60,7 @@ class VerdictLines:
         self._file.close()
 
 
-class VerdictCsv:
+class CsvVerdicts:
     """Verdicts as CSV or TSV. own: the columns of the input that stand before them; None for `id` and `url`."""
 
     def __init__(self, name: str, own: Sequence[str] | None, *, keep: int = 0) -> None:
@@ -94,13 +94,13 @@ def open_verdicts(
     """
     is_table = name.endswith(".parquet")
     if not is_table and not is_csv(name):
-        return VerdictLines(name, with_input=with_input, keep=keep)
+        return JsonVerdicts(name, with_input=with_input, keep=keep)
     if not with_input:
-        return VerdictTable(name) if is_table else VerdictCsv(name, None, keep=keep)
+        return VerdictTable(name) if is_table else CsvVerdicts(name, None, keep=keep)
     if kind is InputKind.PARQUET:
-        return RowsBeside(name, sources) if is_table else VerdictCsv(name, shape_of(sources[0])[0].names, keep=keep)
+        return RowsBeside(name, sources) if is_table else CsvVerdicts(name, shape_of(sources[0])[0].names, keep=keep)
     own = first_names(sources) if kind is InputKind.CSV else None
-    return ValuesBeside(name, own, row_beside) if is_table else VerdictCsv(name, own or PAGE_COLUMNS, keep=keep)
+    return ValuesBeside(name, own, row_beside) if is_table else CsvVerdicts(name, own or PAGE_COLUMNS, keep=keep)
 
 
 def check_with_input(name: str, kind: InputKind | None) -> None:
