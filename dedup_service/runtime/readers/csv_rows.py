@@ -69,6 +69,10 @@ class CsvRow:
         """The values of the page."""
         return self.json
 
+    def values(self) -> dict[str, str]:
+        """Return the cells of this row, which was read well, by their columns."""
+        return dict(zip(self.names, self.cells, strict=True))
+
     def page(self, extract: Extract) -> Page:
         """Return the page of this row; RecordError if it has no URL, or cannot be read."""
         return page_in_json(self._json(), extract)

@@ -38,10 +38,10 @@ from dedup_service.interfaces.cli.support.outputs import (
 )
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord, run
 from dedup_service.interfaces.cli.support.progress import Advance, progress
+from dedup_service.interfaces.cli.support.record_outputs import RecordOutput, check_with_input, open_verdicts
 from dedup_service.interfaces.cli.support.resume import Deliveries, Progress, ProgressNotes
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.interfaces.cli.support.summary import Summary
-from dedup_service.interfaces.cli.support.verdict_outputs import VerdictOutput, check_with_input, open_verdicts
 from dedup_service.runtime.addresses import is_address, on_this_machine
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
@@ -68,7 +68,7 @@ _NOT_ASKED = frozenset(
 class Outputs:
     """The VerdictSink of a run: writes its files, counts its verdicts, moves its bar, notes how far it came."""
 
-    verdict_output: VerdictOutput
+    verdict_output: RecordOutput
     kept: KeptOutput | None
     archive: KeptArchive | None
     bad_records: BadRecords

@@ -13,13 +13,9 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.outputs import OutputFile
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.runtime.readers.csv_rows import CsvRow, delimiter_of
-from dedup_service.runtime.readers.jsonlines import PageJson, values_of
-from dedup_service.runtime.readers.open import CSV_ENDINGS, InputKind, names_of_columns
+from dedup_service.runtime.readers.open import CSV_ENDINGS, names_of_columns
 from dedup_service.runtime.readers.record import unnamed
 from dedup_service.runtime.verdict_json import plain_json
-
-PAGE_COLUMNS = tuple(name for name in PageJson.__struct_fields__ if name != "html")
-"""Of pages that were read from anything but rows."""
 
 
 def is_csv(name: str) -> bool:
@@ -53,23 +49,6 @@ class CsvFile:
         self._file.close()
 
 
-class KeptCsv(CsvFile):
-    """Kept pages as rows: rows of CSV with all their columns, others with what was extracted of them."""
-
-    due: bytes | None = None
-
-    def __init__(self, name: str, kind: InputKind | None, sources: Sequence[str], *, keep: int = 0) -> None:
-        self._own = kind is InputKind.CSV
-        super().__init__(name, first_names(sources) if self._own else PAGE_COLUMNS, keep=keep)
-
-    def write(self, rows: Sequence[Mapping[str, Any] | DecidedRecord]) -> None:
-        """Append pages. ConfigurationError if an input has other columns."""
-        super().write([self._row(one) if isinstance(one, DecidedRecord) else one for one in rows])
-
-    def _row(self, one: DecidedRecord) -> Mapping[str, Any]:
-        return cells_of(one, self.columns) if self._own else values_of(one.page)
-
-
 def first_names(sources: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of the first CSV input that has some; ConfigurationError if none has, as a pipe."""
     names = next(filter(None, map(names_of_columns, sources)), None)
@@ -81,15 +60,26 @@ def first_names(sources: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def cells_of(one: DecidedRecord, columns: Sequence[str]) -> dict[str, str]:
-    """Return the cells of a row by their columns; ConfigurationError if it has others."""
-    row = unnamed(one.record)
-    if not isinstance(row, CsvRow) or row.names != tuple(columns):
-        raise ConfigurationError(
-            "the inputs have different columns, and one table is written of them: filter them one after the other, "
-            "with one --state, or name an output that ends with .jsonl"
-        )
-    return dict(zip(row.names, row.cells, strict=True))
+class KeptCsv(CsvFile):
+    """Kept rows of CSV with all their columns. sources: the inputs, of which all must have the same ones."""
+
+    due: bytes | None = None
+
+    def __init__(self, name: str, sources: Sequence[str], *, keep: int = 0) -> None:
+        super().__init__(name, first_names(sources), keep=keep)
+
+    def write(self, rows: Sequence[Mapping[str, Any] | DecidedRecord]) -> None:
+        """Append rows. ConfigurationError if an input has other columns."""
+        super().write([self._cells_of(one) if isinstance(one, DecidedRecord) else one for one in rows])
+
+    def _cells_of(self, one: DecidedRecord) -> dict[str, str]:
+        row = unnamed(one.record)
+        if not isinstance(row, CsvRow) or row.names != self.columns:
+            raise ConfigurationError(
+                "the inputs have different columns, and one table is written of them: filter them one after the other, "
+                "with one --state, or name an output that ends with .jsonl"
+            )
+        return row.values()
 
 
 def _cell(value: Any) -> str:

@@ -4,7 +4,7 @@ A file is complete once it is closed, also after an interruption or an error. On
 footer, and is refused by its readers; run the same command again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +14,6 @@ from dedup_service.interfaces.cli.support.outputs import OutputError
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.runtime.addresses import AddressUnreachableError
 from dedup_service.runtime.readers.arrow_rows import require_pyarrow
-from dedup_service.runtime.readers.jsonlines import values_of
 from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, shape_of
 from dedup_service.runtime.readers.record import NamedRecord, Record
 from dedup_service.runtime.verdict_json import renamed, verdict_rows, verdict_schema
@@ -30,18 +29,20 @@ COMPRESSION = "zstd"
 
 
 class TableFile:
-    """A Parquet file of these columns. compression: as pyarrow names it."""
+    """A Parquet file of these columns. compression: as pyarrow names it; also: further columns behind them."""
 
-    def __init__(self, name: str, schema: "pa.Schema", compression: str = COMPRESSION) -> None:
+    def __init__(
+        self, name: str, schema: "pa.Schema", compression: str = COMPRESSION, also: "pa.Schema | None" = None
+    ) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._name, self.schema = name, schema
+        self._name, self.schema = name, schema if also is None else pa.schema([*schema, *also])
         self._parts: list[Any] = []
         self._rows = self._bytes = 0
         try:
             self._sink = pa.OSFile(name, "wb")  # pyarrow would take some names for addresses
-            self._writer = pq.ParquetWriter(self._sink, schema, compression=compression)
+            self._writer = pq.ParquetWriter(self._sink, self.schema, compression=compression)
         except OSError as error:
             raise ConfigurationError(f"cannot write {name!r}: {error.strerror or error}") from error
 
@@ -50,6 +51,9 @@ class TableFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def sync(self) -> None:
+        """Do nothing: a table that is not closed is written anew."""
 
     def add(self, batch: "pa.RecordBatch") -> None:
         """Append rows; OutputError if the disk does not take them."""
@@ -87,56 +91,17 @@ class TableFile:
             ) from error
 
 
-class Rows:
-    """Rows in a file that is complete once it is closed."""
+class RowTable(TableFile):
+    """A Parquet file that takes rows by their columns."""
 
-    def __init__(self, file: TableFile) -> None:
-        self._file = file
-
-    def sync(self) -> None:
-        """Do nothing: a table that is not closed is written anew."""
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._file.close()
-
-
-class VerdictTable(Rows):
-    """Verdicts as rows, with the keys of their lines as columns; a key that a line leaves out is null."""
-
-    def __init__(self, name: str) -> None:
-        require_pyarrow(name)
-        super().__init__(TableFile(name, verdict_schema()))
-
-    def write(self, decided: Sequence[DecidedRecord]) -> None:
-        """Append verdicts."""
-        self._file.add(verdict_rows([one.verdict for one in decided], self._file.schema))
-
-
-class ValuesBeside(Rows):
-    """Verdicts as rows, beside values of their records. columns: of CSV, as text; None: what was extracted.
-
-    row_of: the values of a record and its verdict, by their names.
-    """
-
-    def __init__(
-        self, name: str, columns: Sequence[str] | None, row_of: Callable[[DecidedRecord], dict[str, Any]]
-    ) -> None:
-        require_pyarrow(name)
+    def write(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Append rows by their columns; a value that is missing is null. OutputError as `add`."""
         import pyarrow as pa
 
-        own = page_schema() if columns is None else pa.schema([(renamed(one), pa.string()) for one in columns])
-        super().__init__(TableFile(name, pa.schema([*own, *verdict_schema(is_beside=True)])))
-        self._row_of = row_of
-
-    def write(self, decided: Sequence[DecidedRecord]) -> None:
-        """Append verdicts."""
-        import pyarrow as pa
-
-        self._file.add(pa.RecordBatch.from_pylist([self._row_of(one) for one in decided], self._file.schema))
+        self.add(pa.RecordBatch.from_pylist(rows, self.schema))
 
 
-class RowsBeside(Rows):
+class RowsBeside(TableFile):
     """Verdicts as rows, beside all columns of the rows of Parquet that they are on; these have the types of the inputs.
 
     sources: the inputs, of which all must have the same columns.
@@ -147,9 +112,8 @@ class RowsBeside(Rows):
         import pyarrow as pa
 
         self._first, (self._own, compression) = _first_shape(sources)
-        own = [field.with_name(renamed(field.name)) for field in self._own]
-        schema = pa.schema([*own, *verdict_schema(is_beside=True)])
-        super().__init__(TableFile(name, schema, compression))
+        own = pa.schema([field.with_name(renamed(field.name)) for field in self._own])
+        super().__init__(name, own, compression, also=verdict_schema(is_beside=True))
 
     def write(self, decided: Sequence[DecidedRecord]) -> None:
         """Append verdicts. ConfigurationError if an input has other columns."""
@@ -160,8 +124,15 @@ class RowsBeside(Rows):
         for source, origins in _by_batch(decided):
             _check_columns(origins[0], self._own, source, self._first)
             own, verdicts = _taken(origins, self._own), said.slice(first, len(origins))
-            self._file.add(pa.RecordBatch.from_arrays([*own.columns, *verdicts.columns], schema=self._file.schema))
+            self.add(pa.RecordBatch.from_arrays([*own.columns, *verdicts.columns], schema=self.schema))
             first += len(origins)
+
+
+def text_schema(names: Iterable[str]) -> "pa.Schema":
+    """Return columns of texts."""
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def page_schema() -> "pa.Schema":
@@ -174,23 +145,7 @@ def page_schema() -> "pa.Schema":
     return pa.schema(columns + [(key, pa.list_(pa.string())) for key in lists])
 
 
-class PageTable(Rows):
-    """Kept pages of any kind as rows, with what was extracted of them."""
-
-    due: bytes | None = None
-
-    def __init__(self, name: str) -> None:
-        require_pyarrow(name)
-        super().__init__(TableFile(name, page_schema()))
-
-    def write(self, kept: Sequence[DecidedRecord]) -> None:
-        """Append pages."""
-        import pyarrow as pa
-
-        self._file.add(pa.RecordBatch.from_pylist([values_of(one.page) for one in kept], self._file.schema))
-
-
-class KeptRows(Rows):
+class KeptRows(TableFile):
     """Kept rows of Parquet files, with all their columns: types, metadata and row groups are those of the inputs.
 
     sources: the inputs, of which all must have the same columns; the metadata is that of the first.
@@ -201,21 +156,21 @@ class KeptRows(Rows):
     def __init__(self, name: str, sources: Sequence[str]) -> None:
         require_pyarrow(name)
         self._first, (schema, compression) = _first_shape(sources)
-        super().__init__(TableFile(name, schema, compression))
-        self._group = "", -1
+        super().__init__(name, schema, compression)
+        self._current = "", -1
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append the rows of pages. ConfigurationError if an input has other columns."""
         for source, origins in _by_batch(kept):
             self._begin(source, origins[0])
-            self._file.add(_taken(origins, self._file.schema))
+            self.add(_taken(origins, self.schema))
 
     def _begin(self, source: str, origin: RowOrigin) -> None:
         """End the row group if this row is of another one."""
-        _check_columns(origin, self._file.schema, source, self._first)
-        if (source, origin.group) != self._group:
-            self._file.end_group()
-            self._group = source, origin.group
+        _check_columns(origin, self.schema, source, self._first)
+        if (source, origin.group) != self._current:
+            self.end_group()
+            self._current = source, origin.group
 
 
 def _first_shape(sources: Sequence[str]) -> "tuple[str, tuple[pa.Schema, str]]":
