@@ -28,7 +28,7 @@ class CsvFile:
 
     def __init__(self, name: str, columns: Sequence[str], *, keep: int = 0) -> None:
         self.columns = tuple(columns)
-        self._file = OutputFile(name, keep=keep)
+        self._file = OutputFile(name, keep=keep, csv=True)
         self._delimiter = delimiter_of(name)
         if not keep:
             self.write([dict(zip(columns, columns, strict=True))])

@@ -59,6 +59,14 @@ def test_an_output_with_the_name_of_csv_is_csv(cli: Cli, tmp_path: Path, name: s
     assert [row["text"] for row in rows_of(kept, delimiter)] == [article(1)] * 2
 
 
+def test_no_output_of_lines_is_called_csv(cli: Cli, tmp_path: Path) -> None:
+    """Bad records and pairs are lines of JSON; a name of CSV is refused."""
+    path = write_lines(tmp_path / "p.jsonl", [page(1), page(2)])
+    for arguments in (("filter", path, "--errors"), ("pairs", path, write_lines(tmp_path / "x.jsonl", []), "-o")):
+        ran = cli(*arguments, tmp_path / "out.csv")
+        assert (ran.code, "out.csv' would have lines of JSON: give it a name" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize("out", ["out.jsonl", "out.csv", "out.parquet"])
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
 def test_a_verdict_is_written_beside_its_record(cli: Cli, tmp_path: Path, kind: str, out: str) -> None:
