@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 OF_THE_PAGE = ("id", "url")
 """Keys of a verdict that the page has, too: a verdict beside its page is without them."""
 
+OF_THE_VERDICT = (
+    *("verdict", "duplicate_of", "duplicate_of_url", "duplicate_of_base", "distance", "score", "reason", "sequence"),
+    "space",
+)
+"""Its other keys, in their order."""
+
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
@@ -62,12 +68,7 @@ def renamed(name: str) -> str:
     >>> renamed("title"), renamed("score")
     ('title', 'input_score')
     """
-    return f"input_{name}" if name in _BESIDE else name
-
-
-_BESIDE = frozenset(
-    ("verdict", "duplicate_of", "duplicate_of_url", "duplicate_of_base", "distance", "score", "reason", "sequence")
-) | {"space"}
+    return f"input_{name}" if name in OF_THE_VERDICT else name
 
 
 def verdict_schema(*, is_beside: bool = False) -> "pa.Schema":

@@ -220,6 +220,16 @@ def test_a_run_that_is_repeated_writes_the_same_archive(cli: Cli, tmp_path: Path
     assert runs[0] == runs[1]
 
 
+def test_an_archive_of_what_is_new_describes_the_rest(cli: Cli, tmp_path: Path) -> None:
+    """With --kept-verdicts, a further visit of an earlier archive's page is metadata, with its verdict."""
+    state = ("--state", str(tmp_path / "state"))
+    filtered(cli, tmp_path, [FIRST], *state)
+    again, other = Capture(FIRST.url, PAGE, 2), Capture("https://a.example/museum", html(OTHER * 3), 3)
+    kept = filtered(cli, tmp_path, [again, other], *state, "--kept-verdicts", "unique,updated")
+    [(first, _, block), (second, _, _)] = records_of(kept)
+    assert (first, b"verdict: unchanged" in block, second) == ("metadata", True, "response")
+
+
 def test_an_archive_refers_to_what_it_has_itself(cli: Cli, tmp_path: Path) -> None:
     """A page that an earlier archive has is no original of this one: its copy is described, not replayed."""
     state = ("--state", str(tmp_path / "state"))

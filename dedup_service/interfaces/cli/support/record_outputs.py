@@ -20,6 +20,7 @@ from dedup_service.runtime.readers.parquet import ParquetRow, shape_of
 from dedup_service.runtime.readers.record import unnamed
 from dedup_service.runtime.verdict_json import (
     OF_THE_PAGE,
+    OF_THE_VERDICT,
     beside,
     plain_json,
     renamed,
@@ -29,10 +30,8 @@ from dedup_service.runtime.verdict_json import (
 )
 
 _PAGE_COLUMNS = tuple(name for name in PageJson.__struct_fields__ if name != "html")
-_VERDICT_COLUMNS = (
-    *("verdict", "duplicate_of", "duplicate_of_url", "duplicate_of_base", "distance_words", "distance_body", "score"),
-    *("reason", "sequence", "space"),
-)
+_DISTANCES = ("distance_words", "distance_body")
+_VERDICT_COLUMNS = [column for name in OF_THE_VERDICT for column in (_DISTANCES if name == "distance" else (name,))]
 """Of a verdict in CSV, but for `id` and `url`."""
 
 
