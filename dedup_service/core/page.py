@@ -7,6 +7,9 @@ Invariant: a page without text gives the reason in `problem`; nobody has to catc
 
 from dataclasses import dataclass
 
+from dedup_service.core.errors import RecordError
+from dedup_service.core.url import canonicalise
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -14,10 +17,11 @@ class Page:
 
     Attributes:
         url: The address from which the page was fetched.
-        canonical_url: The page's own address, which identifies it (see `core.url`), shared by all its visits.
+        canonical_url: The page's own address, which identifies it (see `core.url`), shared by all its visits. If it is
+            not given, it is derived from `url`; of what is no Web address, that is `url` without white space around it.
         claimed_url: The address that the page names as rel=canonical, if it may (see `core.url`); None if it names
             none, or its own. A decision accepts it only if the texts agree.
-        id: The caller's name for the page; the URL if the caller has none.
+        id: The caller's name for the page; `url` if it is not given.
         title: Main title as extracted, not normalised; may be empty.
         text: Main text as extracted, not normalised; may be empty.
         lang: BCP 47 tag, declared or detected, or None.
@@ -32,14 +36,14 @@ class Page:
         problem: Why there is no text to judge ("no main text", "page too large", …), or None.
 
     Example:
-        >>> page = Page(url="http://a.test/?utm_source=x", canonical_url="http://a.test/", id="a1")
-        >>> page.id, page.title
-        ('a1', '')
+        >>> page = Page(url="http://a.test/?utm_source=x", text="A text.")
+        >>> page.canonical_url, page.id, page.title
+        ('http://a.test/', 'http://a.test/?utm_source=x', '')
     """
 
     url: str
-    canonical_url: str
-    id: str
+    canonical_url: str = None  # type: ignore[assignment] # `__post_init__` gives it a value
+    id: str = None  # type: ignore[assignment] # as `canonical_url`
     title: str = ""
     text: str = ""
     lang: str | None = None
@@ -51,6 +55,16 @@ class Page:
     text_percent: int | None = None
     problem: str | None = None
     claimed_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.id is None:
+            object.__setattr__(self, "id", self.url)  # type: ignore[unreachable]
+        if self.canonical_url is None:
+            try:  # type: ignore[unreachable]
+                own = canonicalise(self.url)
+            except RecordError:
+                own = self.url.strip()
+            object.__setattr__(self, "canonical_url", own)
 
 
 CHANNELS = ("words", "body")

@@ -1,12 +1,25 @@
-"""A verdict as one line of JSON, as written to files, pipes and reports."""
+"""A verdict as one line of JSON, as written to files, pipes and reports, and as a row of an Arrow table."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dedup_service.core.verdict import Verdict
 
-_encoder = msgspec.json.Encoder()
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OF_THE_PAGE = ("id", "url")
+"""Keys of a verdict that the page has, too: a verdict beside its page is without them."""
+
+OF_THE_VERDICT = (
+    *("verdict", "duplicate_of", "duplicate_of_url", "duplicate_of_base", "distance", "score", "reason", "sequence"),
+    "space",
+)
+"""Its other keys, in their order."""
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def verdict_dict(verdict: Verdict) -> dict[str, Any]:
@@ -33,3 +46,54 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
 def verdict_line(verdict: Verdict) -> bytes:
     """Return `verdict` as a line of UTF-8 with a newline."""
     return _encoder.encode(verdict_dict(verdict)) + b"\n"
+
+
+def plain_json(value: object) -> bytes:
+    """Return any value as JSON; what is no value of JSON, as text."""
+    return _encoder.encode(value)
+
+
+def beside(own: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    """Return a record's own values and its verdict beside them, without those of `OF_THE_PAGE`.
+
+    An own value under a name of the verdict's gets `input_` before its name.
+    """
+    said = {name: value for name, value in verdict_dict(verdict).items() if name not in OF_THE_PAGE}
+    return {renamed(name): value for name, value in own.items()} | said
+
+
+def renamed(name: str) -> str:
+    """Return the name of an input's own value beside a verdict.
+
+    >>> renamed("title"), renamed("score")
+    ('title', 'input_score')
+    """
+    return f"input_{name}" if name in OF_THE_VERDICT else name
+
+
+def verdict_schema(*, is_beside: bool = False) -> "pa.Schema":
+    """Return the columns of a table of verdicts: the keys of their lines. is_beside: without those of `OF_THE_PAGE`."""
+    import pyarrow as pa
+
+    text = pa.string()
+    columns = [
+        ("id", text),
+        ("url", text),
+        ("verdict", text),
+        ("duplicate_of", text),
+        ("duplicate_of_url", text),
+        ("duplicate_of_base", text),
+        ("distance", pa.struct([("words", pa.int16()), ("body", pa.int16())])),
+        ("score", pa.float64()),
+        ("reason", text),
+        ("sequence", pa.int64()),
+        ("space", text),
+    ]
+    return pa.schema([(name, kind) for name, kind in columns if not (is_beside and name in OF_THE_PAGE)])
+
+
+def verdict_rows(verdicts: Sequence[Verdict], schema: "pa.Schema") -> "pa.RecordBatch":
+    """Return verdicts as rows of `verdict_schema`; what a line leaves out is null."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist([verdict_dict(verdict) for verdict in verdicts], schema)

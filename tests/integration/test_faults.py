@@ -54,7 +54,7 @@ def test_filter(tmp_path: Path) -> None:
     assert faults(verdicts) == [URL]
     assert f"{URL}: {FAULT}" in done.stderr
     assert json_lines(done.stderr)[0]["faults"] == 1
-    again = run(*command, "--from-start", cwd=tmp_path)
+    again = run(*command, cwd=tmp_path)
     assert (again.returncode, json_lines(again.stdout)) == (0, verdicts)
 
 

@@ -12,16 +12,17 @@ fast. Calls from several threads take turns.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from dedup_service._native import Entry, HostText
 from dedup_service.core.decision.entry_store import HeldEntries
-from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.core.extraction import extract, to_page
+from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.keep import Keep
@@ -31,11 +32,15 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.embedded.database import Access, Database
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_folder, refuse_other_kind
+from dedup_service.runtime.embedded.frames import extracted, pages_of
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
 from dedup_service.runtime.embedded.state_info import StateInfo, read_info
 from dedup_service.runtime.events import IndexEvent, Observer
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
+from dedup_service.runtime.readers.arrow_rows import require_pyarrow
+from dedup_service.runtime.readers.jsonlines import line_of, page_of
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.verdict_json import verdict_rows, verdict_schema
 
 INDEXED_BITS = 64
 _DIGEST_BYTES = 16  # blake2b: pages have untrusted authors, who must not be able to make two deliveries collide
@@ -208,6 +213,40 @@ class NearDuplicateFilter:
         page = to_page(extract(html, declared_encoding=content_type), url)
         return self.check(page, delivery_id=delivery_id)
 
+    def check_text(
+        self,
+        text: str,
+        url: str,
+        *,
+        title: str = "",
+        id: str | None = None,  # noqa: A002 - as in Page
+        delivery_id: bytes | None = None,
+    ) -> Verdict:
+        """Return the verdict on a page whose main text is known.
+
+        Args:
+            text: The main text, without menus and other pages' excerpts.
+            url: What names the page: its address or, as in files, anything else.
+            title: The headline; it may be empty.
+            id: Your name for the page; None is `url`.
+            delivery_id: What identifies this delivery; see `check_many`.
+
+        Returns:
+            The verdict, once it is durable.
+
+        Raises:
+            RecordError: A value has a wrong type, or `url` is empty. Nothing was decided.
+            StateFullError: The disk did not take the page; see `check_many`.
+            StateClosedError: The filter is closed.
+
+        Example:
+            ```python
+            verdict = dedup.check_text(row.body, row.link, title=row.headline, id=row.key)
+            ```
+        """
+        line = line_of({"text": text, "url": url, "title": title, "id": id}, "the page")
+        return self.check(page_of(line, extracted), delivery_id=delivery_id)
+
     def check(self, page: Page, *, delivery_id: bytes | None = None) -> Verdict:
         """Return the verdict on one page. `check_many` is faster for several pages.
 
@@ -224,11 +263,14 @@ class NearDuplicateFilter:
         """
         return self.check_many([page], delivery_ids=None if delivery_id is None else [delivery_id])[0]
 
-    def check_many(self, pages: Iterable[Page], *, delivery_ids: Iterable[bytes | None] | None = None) -> list[Verdict]:
+    def check_many(
+        self, pages: Iterable[Page | Mapping[str, object]], *, delivery_ids: Iterable[bytes | None] | None = None
+    ) -> list[Verdict]:
         """Return the verdicts on several pages, as one durable batch.
 
         Args:
-            pages: The pages, in the order in which they are decided.
+            pages: The pages, in the order in which they are decided; of each a `Page`, or a dict with the keys of a
+                line of JSON: `url`, `text` or `html`, and optionally `id`, `title` and others.
             delivery_ids: What identifies each delivery (for example the line of a file), one for each page; None for
                 a page without. A delivery whose bytes were given before gets the verdict it had, unless its record
                 was deleted (`journal_days` of `open`) or its page retracted.
@@ -238,14 +280,53 @@ class NearDuplicateFilter:
 
         Raises:
             ConfigurationError: The numbers of pages and delivery ids differ.
+            RecordError: A value has a wrong type or is missing. The message names page and field, as in
+                "pages[3]: `url` is missing". Nothing was decided.
             StateFullError: The disk did not take the batch. Nothing of it is stored: free space, open the state
                 again and repeat the batch.
             MemoryLimitError: Memory is used up, and no bound lets pages expire. Nothing of the batch is stored: close
                 the filter, open it with a larger `max_memory_bytes` or with `keep`, and repeat the batch.
             StateClosedError: The filter is closed, or stopped at an earlier error.
         """
-        prepared = build_fingerprinter(self._options).prepare_all(list(pages))
+        read = [_page(page, f"pages[{at}]") for at, page in enumerate(pages)]
+        prepared = _prepared(build_fingerprinter(self._options), read)
         return self.decide_many(prepared, None if delivery_ids is None else list(delivery_ids))
+
+    def check_frame(self, frame: object, *, text: str = "text", url: str = "url", **columns: str) -> Any:
+        """Return the verdicts on the rows of a data frame, as columns to put beside its own.
+
+        Args:
+            frame: Anything that speaks the Arrow interchange (`__arrow_c_stream__`): a data frame of pandas 2.2 or
+                newer or polars, a relation of DuckDB, a table of pyarrow. Rows are decided in their order.
+            text: Name of the column with the main text; the column `html` is used if there is no `text`.
+            url: Name of the column with what names the page.
+            columns: Names of other columns, by ours: `title="headline"`. A column that has our name need not be named.
+
+        Returns:
+            A table of pyarrow with one row for each of `frame`: `verdict`, `duplicate_of`, `duplicate_of_url`,
+            `duplicate_of_base`, `distance`, `score`, `reason`, `sequence` and `space`. pandas, polars and DuckDB take
+            it as it is.
+
+        Raises:
+            ConfigurationError: pyarrow is missing, `frame` does not speak Arrow, or it lacks a column.
+            RecordError: A value has a wrong type or is missing. The message names row, from 0, and field, as in
+                "row 3: `url` is missing". Nothing was decided.
+            StateFullError: The disk did not take the pages. Those of earlier batches of 512 rows are decided.
+            StateClosedError: The filter is closed.
+
+        Example:
+            ```python
+            verdicts = dedup.check_frame(df, text="body", url="link")
+            df = df.hstack(pl.from_arrow(verdicts))
+            ```
+        """
+        require_pyarrow("check_frame")
+        import pyarrow as pa
+
+        named = {ours: theirs for ours, theirs in {"text": text, "url": url, **columns}.items() if theirs != ours}
+        schema = verdict_schema(is_beside=True)
+        batches = [verdict_rows(self.check_many(pages), schema) for pages in pages_of(frame, named)]
+        return pa.Table.from_batches(batches, schema)
 
     def decide_many(
         self, prepared: Sequence[PreparedPage], delivery_ids: Sequence[bytes | None] | None = None
@@ -445,6 +526,29 @@ class FilterView:
             return self._state.index_event()
         finally:
             self._turn.release()
+
+
+def _page(page: Page | Mapping[str, object], place: str) -> Page:
+    """Return a page that was given as one or by its values; RecordError names the place and the field."""
+    if isinstance(page, Page):
+        return page
+    if not isinstance(page, Mapping):
+        raise RecordError(f"{place}: expected a Page or a dict with its values, got `{type(page).__name__}`")
+    return page_of(line_of(page, place), extracted)
+
+
+def _prepared(fingerprinter: Fingerprinter, pages: list[Page]) -> list[PreparedPage]:
+    """Return prepared pages; RecordError names the one with a value of a wrong type."""
+    try:
+        return fingerprinter.prepare_all(pages)
+    except (AttributeError, TypeError):
+        for at, page in enumerate(pages):
+            try:
+                fingerprinter.prepare(page)
+            except (AttributeError, TypeError) as error:
+                field = str(error).rpartition("Page.")[2]
+                raise RecordError(f"pages[{at}]: `{field}` has a value of a wrong type") from error
+        raise
 
 
 def view_of(dedup: NearDuplicateFilter) -> FilterView:

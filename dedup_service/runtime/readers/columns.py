@@ -3,7 +3,7 @@
 A name with points is looked for as it is, and then as a path through objects (`metadata.warc_url`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,6 +25,9 @@ COLUMNS = (
     "canonical_url",
 )
 """What a page may have, under our names, which are also those of the keys of a line of JSON."""
+
+
+COLUMNS_OPTION = "--columns text=content,url=address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,26 @@ class Columns:
     def of(self, ours: str) -> str:
         """Return the name of a column in the input."""
         return dict(self.names).get(ours, ours)
+
+    def among(
+        self, names: Sequence[str], table: str, how: str, has: Callable[[str], bool] | None = None
+    ) -> dict[str, str]:
+        """Return the names of those columns that a table has, by ours.
+
+        names: of its columns. table: its name, for messages; how: how its columns are given other names. has: whether
+        it has a column, or something at a path; None: whether it is among the names.
+        ConfigurationError if it has no column for `url`, or none for the content, or two of one name.
+        """
+        has = has or names.__contains__
+        found = {ours: theirs for ours in COLUMNS if has(theirs := self.of(ours))}
+        missing = [ours for ours, theirs in self.names if ours not in found]
+        if missing or "url" not in found or not {"text", "html"} & set(found):
+            what = self.of(missing[0]) if missing else "url" if "url" not in found else "text"
+            raise ConfigurationError(f"{table} has no column {what!r}, it has {', '.join(names)}: name them, as {how}")
+        twice = next((theirs for theirs in found.values() if names.count(theirs) > 1), None)
+        if twice is not None:
+            raise ConfigurationError(f"{table} has two columns {twice!r}: rename one, or name others, as {how}")
+        return found
 
     def pick(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a row under our names; those that it does not have are left out.

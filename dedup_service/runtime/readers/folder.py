@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 from dedup_service.core.errors import RecordError
@@ -99,6 +100,11 @@ def read_folder(
             yield HtmlFile(number, relative, found, prefix)
         else:
             yield HtmlFile(number, relative, b"", prefix, problem=found)
+
+
+def read_file(stream: BinaryIO, name: str, prefix: str = DEFAULT_PREFIX) -> HtmlFile:
+    """Return one HTML file that was given by itself, as if a folder had it alone."""
+    return HtmlFile(1, name, stream.read(MAX_PAGE_SIZE + 1), prefix)
 
 
 def place_behind(mark: Mark, above: str) -> tuple[str, int]:

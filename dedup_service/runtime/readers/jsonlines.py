@@ -14,7 +14,7 @@ import io
 import os
 import select
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, TypeVar
 
@@ -27,11 +27,18 @@ from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
 from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.runtime.readers.columns import Columns
+from dedup_service.runtime.readers.looks import HEAD_BYTES
+from dedup_service.runtime.readers.packed import Chunks, is_packed, unpacked
 from dedup_service.runtime.readers.pipe import ReadingStopped, Wait, until_readable
 from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark, addresses_at, page_at
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK_BYTES = 2**20
+
+Check = Callable[[bytes], None]
+
+DAMAGE = (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError)
+"""What packed bytes that are damaged or end too early raise."""
 
 SMALL_BYTES = 1 << 16
 """Of a line that is read without the limits of a worker: decoding it takes less than a millisecond and a megabyte."""
@@ -51,15 +58,21 @@ class InputLine:
 
 
 def read_lines(
-    stream: BinaryIO, limit_bytes: int, wait: Wait | None = None, after: tuple[int, int] = (0, 0)
+    stream: BinaryIO,
+    limit_bytes: int,
+    wait: Wait | None = None,
+    after: tuple[int, int] = (0, 0),
+    check: Check | None = None,
 ) -> Iterator[InputLine | None]:
-    """Yield the lines of `stream`; yield None whenever the next read would block.
+    """Yield the lines of `stream`, packed or not; yield None whenever the next read would block.
 
     wait: called before a read that would block; False raises ReadingStopped, so that no half line counts as one.
-    after: number and end of the line before the first one; the stream is there.
+    after: number and end of the line before the first one, in the unpacked bytes.
+    check: gets the first bytes of the stream, once there is a line, and raises if they are of another format.
     """
     (number, end_before), held, size = after, list[bytes](), 0
-    for chunk in _chunks(stream, wait):
+    chunks = _behind(stream, wait, end_before)
+    for chunk in chunks if check is None or end_before else _checked(chunks, check):
         if chunk is None:
             yield None
             continue
@@ -85,7 +98,32 @@ def _line(number: int, held: list[bytes], size: int, limit_bytes: int, end: int)
     return InputLine(number, held[0][:1000], cut=True, end=end)
 
 
-def _chunks(stream: BinaryIO, wait: Wait | None) -> Iterator[bytes | None]:
+def _checked(chunks: Chunks, check: Check) -> Chunks:
+    head: bytes | None = b""
+    for chunk in chunks:
+        if head is not None and chunk is not None:
+            head += chunk[: HEAD_BYTES - len(head)]
+            if b"\n" in head or len(head) >= HEAD_BYTES:
+                check(head)
+                head = None
+        yield chunk
+    if head:
+        check(head)
+
+
+def _behind(stream: BinaryIO, wait: Wait | None, count: int) -> Chunks:
+    """Yield what is behind the first `count` unpacked bytes of a stream that is at its beginning."""
+    if count and stream.seekable():
+        packed = is_packed(stream.read(4))
+        stream.seek(0 if packed else count)
+        count = count if packed else 0
+    for chunk in unpacked(_chunks(stream, wait)):
+        if chunk is None or len(chunk) > count:
+            yield chunk and chunk[count:]
+        count -= 0 if chunk is None else min(count, len(chunk))
+
+
+def _chunks(stream: BinaryIO, wait: Wait | None) -> Chunks:
     descriptor = _descriptor(stream)
     if descriptor is None:
         read = getattr(stream, "read1", stream.read)  # of a damaged file, what comes before the damage
@@ -179,6 +217,10 @@ class JsonLine:
         line = self._json().rstrip(b"\r\n")
         return line if self.columns is None else line + repr(self.columns.names).encode()
 
+    def values(self) -> dict[str, Any]:
+        """Return all values of this line, which is one of a page."""
+        return _object_decoder.decode(self._json())
+
     def page(self, extract: Extract) -> Page:
         """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""
         if self.cut:
@@ -201,10 +243,30 @@ class JsonLine:
 
 def page_in_json(raw: bytes, extract: Extract, columns: Columns | None = None) -> Page:
     """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
-    return _page_of(_decode(raw, _decoder, columns), extract)
+    return page_of(_decode(raw, _decoder, columns), extract)
 
 
-def _page_of(line: PageJson, extract: Extract) -> Page:
+def line_of(values: Mapping[str, object], place: str) -> PageJson:
+    """Return the line of JSON that has these values; RecordError names the place and the field that is wrong.
+
+    >>> line_of({"url": 7}, "row 3")
+    Traceback (most recent call last):
+    dedup_service.core.errors.RecordError: row 3: `url`: expected `str`, got `int`
+    """
+    try:
+        line = msgspec.convert(values, PageJson)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$.")
+        missing = what.removeprefix("Object missing required field ")
+        problem = f"`{path}: {what[0].lower()}{what[1:]}" if path else f"{missing} is missing"
+        raise RecordError(f"{place}: {problem}") from None
+    if not line.url.strip():
+        raise RecordError(f"{place}: `url` is empty")
+    return line
+
+
+def page_of(line: PageJson, extract: Extract) -> Page:
+    """Return the page of a line; one without text gives the reason."""
     if line.text is not None:
         problem = page_too_large(line.text)
         return _plain(line, text=line.text if problem is None else "", problem=problem)
@@ -221,7 +283,7 @@ def text_page_in_json(raw: bytes, columns: Columns | None = None) -> Page | None
     if len(raw) > SMALL_BYTES:
         return None
     line = _decode(raw, _decoder, columns)
-    return None if line.text is None and line.html is not None else _page_of(line, _no_html)
+    return None if line.text is None and line.html is not None else page_of(line, _no_html)
 
 
 def _no_html(_html: bytes | str, _declared_encoding: str | None) -> Extraction:
@@ -260,18 +322,21 @@ def _written(value: str | int | tuple[str, ...]) -> str | int | list[str]:
 
 
 def read_json_lines(
-    stream: BinaryIO, wait: Wait | None = None, *, columns: Columns | None = None, after: Mark | None = None
+    stream: BinaryIO,
+    wait: Wait | None = None,
+    *,
+    columns: Columns | None = None,
+    after: Mark | None = None,
+    check: Check | None = None,
 ) -> Iterator[JsonLine | BrokenInput | None]:
     """Yield the records of `stream`; yield None when the next line has not arrived yet.
 
     A damaged or truncated packed file ends with a `BrokenInput`, and a wait that was ended with one more None: a caller
-    who looks then whether to stop begins no other input. after: begin behind that record.
+    who looks then whether to stop begins no other input. after: begin behind that record. check: see `read_lines`.
     """
     number, end = (0, 0) if after is None else (after.number, int(after.position))
     try:
-        if end:
-            skip(stream, end)
-        for line in read_lines(stream, MAX_RECORD_BYTES, wait, (number, end)):
+        for line in read_lines(stream, MAX_RECORD_BYTES, wait, (number, end), check):
             if line is None:
                 yield None
                 continue
@@ -280,18 +345,13 @@ def read_json_lines(
                 yield JsonLine(line.number, line.raw, line.cut, line.end, columns)
     except ReadingStopped:
         yield None
-    except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
-        problem = f"the file cannot be read from here on: {error}"
-        yield BrokenInput(f"line {number + 1}", problem, Mark(number + 1, end, last=True))
+    except DAMAGE as error:
+        yield broken_at(number + 1, error, Mark(number + 1, end, last=True))
 
 
-def skip(stream: BinaryIO, count: int) -> None:
-    """Go to byte `count` of a stream that is at its beginning."""
-    if stream.seekable():
-        stream.seek(count)
-        return
-    while count and (chunk := stream.read(min(count, CHUNK_BYTES))):
-        count -= len(chunk)
+def broken_at(line: int, error: Exception, mark: Mark) -> BrokenInput:
+    """Return what is there in place of the rest of a damaged file."""
+    return BrokenInput(f"line {line}", f"the file cannot be read from here on: {error}", mark)
 
 
 def _decode(raw: bytes, decoder: msgspec.json.Decoder[_Line], columns: Columns | None = None) -> _Line:

@@ -1,22 +1,29 @@
-"""Choose the reader of an input: by folder or file name extension, never by content."""
+"""Choose the reader of an input: by folder or file name extension; content that is surely of another format is refused.
+
+Only gzip and zstd are recognised by their first bytes, whatever the name is.
+"""
 
 import io
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from typing import BinaryIO, cast
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.addresses import is_address
+from dedup_service.runtime.readers.arrow_rows import require_pyarrow
 from dedup_service.runtime.readers.columns import Columns
-from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, read_folder
-from dedup_service.runtime.readers.jsonlines import read_json_lines
-from dedup_service.runtime.readers.packed import PACKINGS, READ_BYTES, unpacked
-from dedup_service.runtime.readers.parquet import read_parquet, require_pyarrow
-from dedup_service.runtime.readers.pipe import PipeFile, Wait, is_pipe
+from dedup_service.runtime.readers.csv_rows import delimiter_of, read_csv, read_names
+from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, SUFFIXES, read_file, read_folder
+from dedup_service.runtime.readers.jsonlines import DAMAGE, read_json_lines
+from dedup_service.runtime.readers.looks import HEAD_BYTES, JSON_LINES, refuse_other
+from dedup_service.runtime.readers.packed import unpacked
+from dedup_service.runtime.readers.parquet import read_parquet
+from dedup_service.runtime.readers.pipe import Wait, is_pipe, opened_pipe
 from dedup_service.runtime.readers.record import Mark, Record
 from dedup_service.runtime.readers.remote import Found, look, name_of, on_disk, opened, read_objects
 from dedup_service.runtime.readers.warc import read_warc
@@ -24,7 +31,11 @@ from dedup_service.runtime.readers.warc import read_warc
 UNPACKERS = {".xz": "xz -dc", ".bz2": "bzip2 -dc", ".warc.zst": "zstd -dc", ".wet.zst": "zstd -dc"}
 """Compressions that are not read, and what unpacks them; their bytes would be so many bad lines."""
 
+STANDARD_INPUT = "standard input"
+"""How the input - is called in messages and records."""
+
 WARC_ENDINGS = (".warc", ".warc.gz", ".wet", ".wet.gz")
+CSV_ENDINGS = tuple(kind + packing for kind in (".csv", ".tsv") for packing in ("", ".gz", ".zst"))
 
 
 class InputKind(StrEnum):
@@ -34,6 +45,17 @@ class InputKind(StrEnum):
     WARC = "WARC"
     PARQUET = "Parquet"
     FOLDER = "folder of HTML"
+    CSV = "CSV"
+    HTML = "HTML file"
+
+
+_LOOKS = {
+    InputKind.JSON_LINES: (JSON_LINES,),
+    InputKind.CSV: ("CSV", "TSV"),
+    InputKind.WARC: ("a WARC file",),
+    InputKind.PARQUET: ("Parquet",),
+}
+"""What the first bytes of an input of a kind may look like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +105,51 @@ def kind_of(name: str) -> InputKind:
         raise ConfigurationError(f"{name!r} has to be unpacked first: {unpack} {name} | twinsieve filter -")
     if found_at(name).is_folder:
         return InputKind.FOLDER
-    if plain.endswith(".parquet"):
+    kind = _named_kind(plain)
+    if kind is InputKind.PARQUET:
         require_pyarrow(name)
-        kind = InputKind.PARQUET
-    elif plain.endswith(WARC_ENDINGS):
-        kind = InputKind.WARC
-    else:
-        return InputKind.JSON_LINES
-    if not is_address(name) and not Path(name).is_file():
-        raise ConfigurationError(f"{name!r} is not a regular file: {kind} files are read from a disk")
+    if not is_address(name):
+        _check_file(Path(name), kind)
     return kind
+
+
+def _named_kind(name: str) -> InputKind:
+    """Return the kind of file that a name is of."""
+    if name.endswith(".parquet"):
+        return InputKind.PARQUET
+    if name.endswith(WARC_ENDINGS):
+        return InputKind.WARC
+    if name.lower().endswith(tuple(SUFFIXES)):
+        return InputKind.HTML
+    return InputKind.CSV if name.endswith(CSV_ENDINGS) else InputKind.JSON_LINES
+
+
+def _check_file(path: Path, kind: InputKind) -> None:
+    """Raise ConfigurationError for a file that looks like another kind, and for a pipe of what is no lines."""
+    if path.is_file():
+        refuse_other(_head_of(path), str(path), _LOOKS.get(kind, ()))
+    elif kind not in {InputKind.JSON_LINES, InputKind.CSV}:
+        raise ConfigurationError(f"{str(path)!r} is not a regular file: {kind} files are read from a disk")
+
+
+def _head_of(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked; none of one that cannot be read, which its reader says."""
+    held, size = list[bytes](), 0
+    with suppress(OSError, *DAMAGE), path.open("rb") as file:
+        for piece in filter(None, unpacked(iter((file.read(HEAD_BYTES),)))):
+            held.append(piece)
+            size += len(piece)
+            if size >= HEAD_BYTES:
+                break
+    return b"".join(held)[:HEAD_BYTES]
+
+
+def names_of_columns(name: str) -> tuple[str, ...]:
+    """Return the names of the columns of a CSV file; none for one that cannot be read, or a pipe."""
+    if not is_address(name) and not Path(name).is_file():
+        return ()
+    with _stream(name) as stream:
+        return read_names(stream, delimiter_of(name_of(name)))
 
 
 def found_at(name: str) -> Found:
@@ -111,7 +168,9 @@ def found_at(name: str) -> Found:
 def open_source(
     name: str, options: InputOptions | None = None, *, above: str = "", after: Mark | None = None
 ) -> Iterator[InputSource]:
-    """Open `name`: a folder of HTML, a WARC, WET or Parquet file, JSON lines, also packed, or - for lines on stdin.
+    """Open `name`: a folder of HTML or one page of it, a WARC, WET, Parquet, CSV or TSV file, or lines of JSON.
+
+    Lines and CSV may be packed. - is for lines on standard input.
 
     Each of them may be at an address, as s3://… or https://…. above: what the relative paths of a folder begin with.
     after: begin behind that record.
@@ -127,8 +186,9 @@ def open_source(
             files = read or read_folder(Path(name), options.url_prefix, above=above, after=after)
             yield InputSource(name, kind, files)
         elif name == "-":
-            lines = read_json_lines(_unbuffered_stdin(), options.wait, columns=options.columns)
-            yield InputSource("standard input", kind, lines)
+            check = partial(refuse_other, name=STANDARD_INPUT, kinds=_LOOKS[kind])
+            lines = read_json_lines(_unbuffered_stdin(), options.wait, columns=options.columns, check=check)
+            yield InputSource(STANDARD_INPUT, kind, lines)
         else:
             size = found_at(name).size_bytes or None
             yield _source_of_file(stack, name, kind, size, options, after)
@@ -146,27 +206,35 @@ def _source_of_file(
         columnar = stack.enter_context(opened(name)) if is_address(name) else name
         rows = read_parquet(columnar, name, options.columns, after=after, whole=options.whole, count=meter.count)
         return InputSource(name, kind, meter.follow(rows), size, lambda: meter.share_of(size or 0))
-    stream = stack.enter_context(_stream(name, options.wait))
-    lines = unpacked(stream, name_of(name))
-    records = read_json_lines(lines, options.wait, columns=options.columns, after=after)
+    stream = stack.enter_context(_stream(name))
+    if kind is InputKind.HTML:
+        return InputSource(
+            name, kind, iter((read_file(stream, PurePosixPath(name_of(name)).name, options.url_prefix),))
+        )
+    check = partial(refuse_other, name=name, kinds=_LOOKS[kind])
+    given: dict[str, Any] = {"columns": options.columns, "after": after, "check": check}
+    records: Iterator[Record | None]
+    if kind is InputKind.CSV:
+        records = read_csv(stream, name, options.wait, delimiter=delimiter_of(name_of(name)), **given)
+    else:
+        records = read_json_lines(stream, options.wait, **given)
     if size is None and not stream.seekable():  # a pipe has no place
         return InputSource(name, kind, records)
     return InputSource(name, kind, records, size, stream.tell)
 
 
 @contextmanager
-def _stream(name: str, wait: Wait | None) -> Iterator[BinaryIO]:
-    """Open a file; one that is not packed without a buffer, so that it can be polled. No FIFO is waited for here."""
-    buffer = READ_BYTES if name_of(name).endswith(PACKINGS) else 0
+def _stream(name: str) -> Iterator[BinaryIO]:
+    """Open a file without a buffer, so that it can be polled. No FIFO is waited for here."""
     if is_address(name):
         with opened(name) as stream:
             yield stream
     elif is_pipe(name):
-        with PipeFile(name, wait) as pipe, io.BufferedReader(pipe, buffer) if buffer else pipe as stream:
-            yield cast("BinaryIO", stream)
+        with opened_pipe(name) as pipe:
+            yield cast("BinaryIO", pipe)
     else:
-        with Path(name).open("rb", buffering=buffer) as stream:
-            yield stream
+        with Path(name).open("rb", buffering=0) as file:
+            yield cast("BinaryIO", file)
 
 
 class _Meter:

@@ -6,21 +6,22 @@ bad record, and the next one is read.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import msgspec
-
 from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
 from dedup_service.core.page import Page
-from dedup_service.core.size_limits import MAX_PAGE_SIZE, record_too_large
-from dedup_service.core.text.encoding import decode_html
+from dedup_service.core.size_limits import record_too_large
 from dedup_service.runtime.addresses import is_address
-from dedup_service.runtime.readers.columns import COLUMNS, Columns
+from dedup_service.runtime.readers.arrow_rows import (
+    column_at,
+    column_values,
+    json_of_row,
+    require_pyarrow,
+    wanted_columns,
+)
+from dedup_service.runtime.readers.columns import Columns
 from dedup_service.runtime.readers.jsonlines import names_in_json, page_in_json, text_page_in_json
 from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark
 from dedup_service.runtime.readers.remote import opened
@@ -72,6 +73,12 @@ class ParquetRow:
         """The values of the page: the same row in another file is the same delivery."""
         return self.raw
 
+    def values(self) -> dict[str, Any]:
+        """Return all values of this row, which was read with all its columns."""
+        assert self.origin is not None
+        rows = self.origin.batch.slice(self.origin.at, 1)
+        return {name: column_values(column)[0] for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+
     def page(self, extract: Extract) -> Page:
         """Return the page of this row; RecordError if it has no URL, a value of a wrong type, or is too large."""
         if (problem := record_too_large(len(self.raw))) is not None:
@@ -91,16 +98,6 @@ class ParquetRow:
     def __reduce__(self) -> tuple[type["ParquetRow"], tuple[int, bytes]]:
         """Leave the origin out: a worker needs the page alone."""
         return ParquetRow, (self.number, self.raw)
-
-
-def require_pyarrow(name: str) -> None:
-    """Raise ConfigurationError if the library is missing. name: what is read or written."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{name} is Parquet, and pyarrow is missing: pip install 'twinsieve[parquet]'"
-        ) from error
 
 
 def shape_of(name: str) -> "tuple[pa.Schema, str]":
@@ -145,7 +142,7 @@ def read_parquet(
     done = 0 if after is None else int(after.position)
     try:
         file = pq.ParquetFile(stream, buffer_size=BUFFER_BYTES)
-        wanted = _wanted(file.schema_arrow, columns or Columns(), name)
+        wanted = wanted_columns(file.schema_arrow, columns or Columns(), name)
     except TwinsieveError:
         raise
     except Exception as error:  # also a name of a column that is no UTF-8
@@ -186,11 +183,11 @@ def _rows(
     together = max(1, min(ROWS_TOGETHER, BYTES_TOGETHER // row_bytes))
     for batch in file.iter_batches(together, row_groups=[group], columns=columns):
         if at + batch.num_rows > skip:
-            fields = {ours: _values(_column(batch, theirs)) for ours, theirs in wanted.items()}
+            fields = {ours: column_values(column_at(batch, theirs)) for ours, theirs in wanted.items()}
             for row in range(max(skip - at, 0), batch.num_rows):
                 values = {ours: values[row] for ours, values in fields.items()}
                 origin = RowOrigin(batch, row, group) if whole else None
-                yield ParquetRow(first + at + row + 1, _json(values), origin)
+                yield ParquetRow(first + at + row + 1, json_of_row(values), origin)
         at += batch.num_rows
 
 
@@ -236,113 +233,6 @@ def _largest_in_dictionaries(column: "pa.Array") -> int:
     if isinstance(column, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
         return _largest_in_dictionaries(column.values)
     return 0
-
-
-def _wanted(schema: "pa.Schema", columns: Columns, name: str) -> dict[str, str]:
-    """Return the columns of a file that are read, by our names; those of objects by their paths."""
-    found = {ours: theirs for ours in COLUMNS if _has(schema, theirs := columns.of(ours))}
-    missing = [ours for ours, theirs in columns.names if ours not in found]
-    if missing or "url" not in found or not {"text", "html"} & set(found):
-        what = columns.of(missing[0]) if missing else "url" if "url" not in found else "text"
-        raise ConfigurationError(
-            f"{name} has no column {what!r}, it has {', '.join(schema.names)}: name them with --columns, as "
-            "--columns text=content,url=address"
-        )
-    twice = next((theirs for theirs in found.values() if schema.names.count(theirs) > 1), None)
-    if twice is not None:
-        raise ConfigurationError(f"{name} has two columns {twice!r}: rename one, or name others with --columns")
-    return found
-
-
-def _has(schema: "pa.Schema", name: str) -> bool:
-    """Return whether a schema has a column, or a field of objects at this path."""
-    if name in schema.names:
-        return True
-    import pyarrow as pa
-
-    first, point, rest = name.partition(".")
-    if not point or first not in schema.names:
-        return False
-    kind = schema.field(first).type
-    return pa.types.is_struct(kind) and _has(pa.schema(list(kind)), rest)
-
-
-def _column(rows: "pa.RecordBatch", name: str) -> "pa.Array":
-    """Return the column of this name, or at this path through objects; null where an object is."""
-    if name in rows.schema.names:
-        return rows.column(name)
-    import pyarrow as pa
-
-    first, _, rest = name.partition(".")
-    objects = rows.column(first)
-    fields = [field.name for field in objects.type]
-    return _column(pa.RecordBatch.from_arrays(objects.flatten(), fields), rest)
-
-
-def _values(column: "pa.Array") -> list[Any]:
-    """Return values; those that Python cannot have one by one, so that they cost no other one."""
-    try:
-        return list(column.to_pylist())
-    except Exception:  # UnicodeDecodeError, ValueError, OverflowError, errors of time zones
-        return [_value(one) for one in column]
-
-
-def _value(scalar: Any) -> Any:
-    """Return a value. Bytes of a text that are no UTF-8 are replaced; times that Python lacks are text."""
-    import pyarrow as pa
-
-    with suppress(Exception):
-        return scalar.as_py()
-    if isinstance(scalar, pa.DictionaryScalar | pa.ExtensionScalar):
-        return _value(scalar.value)
-    if isinstance(scalar, pa.ListScalar):
-        return [_value(one) for one in scalar.values]
-    if isinstance(scalar, pa.StructScalar):
-        return {field.name: _value(scalar[at]) for at, field in enumerate(scalar.type)}
-    if isinstance(scalar, pa.BinaryScalar):
-        return scalar.as_buffer().to_pybytes().decode("utf-8", "replace")
-    return _time(scalar)
-
-
-def _time(scalar: Any) -> str:
-    import pyarrow as pa
-
-    try:
-        return str(scalar.cast(pa.string()).as_py())
-    except pa.ArrowException:  # of an unknown time zone
-        return str(scalar.value)
-
-
-def _json(values: dict[str, Any]) -> bytes:
-    """Return the values of a row as a line of JSON, without those that are missing."""
-    return msgspec.json.encode(
-        {
-            name: _number(value) if name == "text_percent" else _plain(name, value)
-            for name, value in values.items()
-            if value is not None
-        }
-    )
-
-
-def _number(value: Any) -> Any:
-    """Return a value as a number, if it is one of whatever kind; otherwise as `_plain`."""
-    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    return float(value) if is_number else _plain("", value)
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Return a value as a text or a list of texts, if it can be one."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return decode_html(value[: MAX_PAGE_SIZE + 1]).text if name == "html" else value.decode("utf-8", "replace")
-    if isinstance(value, list):
-        return [_plain("", one) for one in value if one is not None]
-    if isinstance(value, date):  # and datetime
-        return value.isoformat()
-    if isinstance(value, dict):  # a wrong type
-        return {name: _plain("", one) for name, one in value.items()}
-    return str(value)
 
 
 def _one_line(error: BaseException) -> str:

@@ -19,7 +19,7 @@ Wait = Callable[[int], bool]
 
 
 class ReadingStopped(Exception):  # noqa: N818 - nothing is wrong
-    """A wait was ended while a decoder asked for more: what it has so far is neither complete nor damaged."""
+    """A wait was ended: what was read so far is neither complete nor damaged."""
 
 
 def is_pipe(name: str) -> bool:
@@ -33,25 +33,9 @@ def until_readable(descriptor: int) -> bool:
     return True
 
 
-class PipeFile(io.FileIO):
-    """A FIFO that is opened at once. Reads of it wait; they raise ReadingStopped if the wait says so."""
-
-    def __init__(self, name: str, wait: Wait | None = None) -> None:
-        super().__init__(name, "rb", opener=_open_at_once)
-        self._wait = wait or until_readable
-
-    def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]
-        """Fill a buffer with what is there, once something is; 0 at the end."""
-        while True:
-            if not self._wait(self.fileno()):
-                raise ReadingStopped
-            count = super().readinto(buffer)
-            if count is not None:  # another reader of this pipe was faster
-                return count
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Read up to `size` bytes as `readinto` does."""
-        return bytes(io.RawIOBase.read(self, -1 if size is None else size) or b"")
+def opened_pipe(name: str) -> io.FileIO:
+    """Open a FIFO at once; whoever reads it waits."""
+    return io.FileIO(name, "rb", opener=_open_at_once)
 
 
 def _open_at_once(name: str, flags: int) -> int:

@@ -163,6 +163,11 @@ class NamedRecord:
         return self.record.unread()
 
 
+def unnamed(record: Record) -> Record:
+    """Return a record without the name of its input."""
+    return record.record if isinstance(record, NamedRecord) else record
+
+
 def addresses_at(url: str, link: str | None = None) -> PageAddresses:
     """Return the addresses of the page at `url`; if `url` is not a Web address, `url` without white space.
 

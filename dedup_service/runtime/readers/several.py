@@ -133,18 +133,21 @@ def _check_apart(folders: Sequence[str]) -> None:
 def folders_by_name(names: Sequence[str]) -> dict[str, str]:
     """Return the folders among several inputs by their own names, with which the paths of their files begin.
 
-    Raises ConfigurationError if two have the same name.
+    Raises ConfigurationError if two have the same name, or two HTML files, whose names are their paths.
     """
-    folders: dict[str, str] = {}
-    for folder in (name for name in names if kind_of(name) is InputKind.FOLDER):
-        name = PurePosixPath(folder.rstrip("/")).name if is_address(folder) else Path(folder).resolve().name
-        if name in folders:
-            raise ConfigurationError(
-                f"the folders {folders[name]!r} and {folder!r} have the same name, with which the paths of "
-                "their files would begin: filter them one after the other, with one --state"
+    named: dict[InputKind, dict[str, str]] = {InputKind.FOLDER: {}, InputKind.HTML: {}}
+    for place in names:
+        kind = kind_of(place)
+        name = PurePosixPath(place.rstrip("/")).name if is_address(place) else Path(place).resolve().name
+        other = named.get(kind, {}).setdefault(name, place)
+        if kind in named and other != place:
+            what, remedy = (
+                ("folders", "with which the paths of their files would begin: filter them one after the other")
+                if kind is InputKind.FOLDER
+                else ("pages", "which would be their paths: name the folder that they are in")
             )
-        folders[name] = folder
-    return folders
+            raise ConfigurationError(f"the {what} {other!r} and {place!r} have the same name, {remedy}")
+    return named[InputKind.FOLDER]
 
 
 @contextmanager

@@ -98,21 +98,32 @@ def interrupted(inputs: list[Path], tmp_path: Path, cli: Cli, monkeypatch: pytes
     return arguments
 
 
-@pytest.mark.parametrize("change", ["input", "output", "option", "from start", "note", "none"])
+def test_of_an_input_that_has_changed_since_records_keep_their_verdicts(
+    interrupted: list[str], inputs: list[Path], tmp_path: Path, cli: Cli
+) -> None:
+    """As of a download that went on: what the run decided before it was interrupted is no further visit."""
+    with inputs[0].open("ab") as file:
+        file.write(b"\n" + json.dumps(page(1000)).encode() + b"\n")
+    assert "has changed since the run that was interrupted" in cli(*interrupted).err
+    verdicts = [json.loads(line)["verdict"] for line in (tmp_path / "out" / "verdicts.jsonl").read_bytes().splitlines()]
+    assert verdicts[:512] == ["unique"] * 512
+    cli(*interrupted)  # it has ended
+    assert (tmp_path / "out" / "verdicts.jsonl").read_bytes().count(b'"unchanged"') >= 512
+
+
+@pytest.mark.parametrize("change", ["output", "option", "note gone", "note", "none"])
 def test_it_reads_all_again_if_anything_is_different(
     change: str, interrupted: list[str], inputs: list[Path], tmp_path: Path, cli: Cli
 ) -> None:
     """The outputs are those of a run from the start in each case."""
     out = tmp_path / "out"
     more: list[str] = []
-    if change == "input":
-        write_lines(inputs[0], [page(number, article(number, 30)) for number in range(5)])
-    elif change == "output":
+    if change == "output":
         (out / "verdicts.jsonl").write_bytes(b"")
     elif change == "option":
         more = ["--url-prefix", "https://"]
-    elif change == "from start":
-        more = ["--from-start"]
+    elif change == "note gone":
+        (tmp_path / "state" / resume.NOTE_FILE).unlink()
     elif change == "note":
         note = tmp_path / "state" / resume.NOTE_FILE
         note.write_text(note.read_text("utf-8").replace('"faults":0,', ""), "utf-8")

@@ -207,15 +207,27 @@ def test_a_further_visit_with_the_same_payload_is_a_revisit(cli: Cli, tmp_path: 
 
 
 def test_a_run_that_is_repeated_writes_the_same_archive(cli: Cli, tmp_path: Path) -> None:
-    """On the same state each record gets its earlier verdict, and record ids and dates do not depend on the run."""
+    """Each record of a file gets its earlier verdict, and record ids and dates do not depend on the run."""
     hosts = [Capture(f"https://{number}.example/", (PAGE, COPY)[number % 2], number) for number in range(4)]
     captures = [*hosts, hosts[0], hosts[1], hosts[1]]
-    runs = []
+    runs, state = [], ("--state", str(tmp_path / "state"))
+    kept = filtered(cli, tmp_path, captures, *state, packed=False)
+    archive = tmp_path / "crawl.warc"
     for _ in range(2):
-        kept = filtered(cli, tmp_path, captures, "--state", str(tmp_path / "state"), packed=False)
+        cli("filter", archive, "-q", "-o", tmp_path / "v.jsonl", "--kept", kept, "--revisits", *state)
         runs.append((kept.read_bytes(), index_of(kept)))
         assert len({headers["WARC-Record-ID"] for _, headers, _ in records_of(kept)}) == len(captures)
     assert runs[0] == runs[1]
+
+
+def test_an_archive_of_what_is_new_describes_the_rest(cli: Cli, tmp_path: Path) -> None:
+    """With --kept-verdicts, a further visit of an earlier archive's page is metadata, with its verdict."""
+    state = ("--state", str(tmp_path / "state"))
+    filtered(cli, tmp_path, [FIRST], *state)
+    again, other = Capture(FIRST.url, PAGE, 2), Capture("https://a.example/museum", html(OTHER * 3), 3)
+    kept = filtered(cli, tmp_path, [again, other], *state, "--kept-verdicts", "unique,updated")
+    [(first, _, block), (second, _, _)] = records_of(kept)
+    assert (first, b"verdict: unchanged" in block, second) == ("metadata", True, "response")
 
 
 def test_an_archive_refers_to_what_it_has_itself(cli: Cli, tmp_path: Path) -> None:

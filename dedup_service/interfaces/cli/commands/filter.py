@@ -1,15 +1,15 @@
 """`twinsieve filter`: read pages from files and folders, write their verdicts in input order."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
-from dedup_service.core.verdict import Verdict, VerdictKind
+from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
@@ -30,7 +30,6 @@ from dedup_service.interfaces.cli.support.options import (
 )
 from dedup_service.interfaces.cli.support.outputs import (
     BadRecords,
-    OutputFile,
     check_distinct,
     check_local,
     check_outside,
@@ -39,10 +38,10 @@ from dedup_service.interfaces.cli.support.outputs import (
 )
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord, run
 from dedup_service.interfaces.cli.support.progress import Advance, progress
-from dedup_service.interfaces.cli.support.resume import Progress, ProgressNotes
+from dedup_service.interfaces.cli.support.record_outputs import RecordOutput, check_with_input, open_verdicts
+from dedup_service.interfaces.cli.support.resume import Deliveries, Progress, ProgressNotes
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.interfaces.cli.support.summary import Summary
-from dedup_service.interfaces.cli.support.tables import VerdictTable
 from dedup_service.runtime.addresses import is_address, on_this_machine
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
@@ -50,13 +49,11 @@ from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.open import InputOptions, InputSource
 from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.readers.several import expanded, open_sources
-from dedup_service.runtime.verdict_json import verdict_line
 
 _DAY_MS = 86_400_000
 
 _NOT_ASKED = frozenset(
     {
-        "from_start",
         "as_json",
         "quiet",
         "processes",
@@ -67,60 +64,26 @@ _NOT_ASKED = frozenset(
 """Options that change nothing of what is written: another run may go on with others."""
 
 
-class VerdictOutput(Protocol):
-    """Where verdicts go."""
-
-    def write(self, verdicts: Sequence[Verdict]) -> None:
-        """Append verdicts."""
-        ...
-
-    def sync(self) -> None:
-        """Bring what was written to the disk."""
-        ...
-
-    def close(self) -> None:
-        """Close the output."""
-        ...
-
-
-class VerdictFile:
-    """Verdicts as lines of JSON. name: of the file, - for standard output; keep: as of `OutputFile`."""
-
-    def __init__(self, name: str, *, keep: int = 0) -> None:
-        self._file = OutputFile(name, keep=keep)
-
-    def write(self, verdicts: Sequence[Verdict]) -> None:
-        """Append verdicts."""
-        self._file.write([verdict_line(verdict) for verdict in verdicts])
-
-    def sync(self) -> None:
-        """Bring what was written to the disk."""
-        self._file.sync()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
 @dataclass(frozen=True, slots=True)
 class Outputs:
     """The VerdictSink of a run: writes its files, counts its verdicts, moves its bar, notes how far it came."""
 
-    verdict_output: VerdictOutput
+    verdict_output: RecordOutput
     kept: KeptOutput | None
     archive: KeptArchive | None
     bad_records: BadRecords
     summary: Summary
     advance: Advance
     notes: ProgressNotes
+    kept_verdicts: Collection[VerdictKind]
 
     def verdicts(self, decided: Sequence[DecidedRecord]) -> None:
         """Write a batch of verdicts, and the kept pages."""
         if self.kept is not None:
-            self.kept.write([one for one in decided if one.verdict.kind is not VerdictKind.DUPLICATE])
+            self.kept.write([one for one in decided if one.verdict.kind in self.kept_verdicts])
         if self.archive is not None:
             self.archive.write(decided)
-        self.verdict_output.write([one.verdict for one in decided])
+        self.verdict_output.write(decided)
         self.summary.count(one.verdict for one in decided)
         self.advance(len(decided))
 
@@ -151,6 +114,21 @@ class Outputs:
         return None if self.kept is None else self.kept.due
 
 
+_NOT_DUPLICATE = tuple(kind for kind in VerdictKind if kind is not VerdictKind.DUPLICATE)
+
+
+def _parse_verdicts(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[VerdictKind, ...] | None:
+    """Return the verdicts that a value names."""
+    named = None if value is None else {one.strip() for one in value.split(",")}
+    wrong = None if named is None else next((one for one in sorted(named) if one not in set(VerdictKind)), None)
+    if wrong is not None:
+        expected = ", ".join(VerdictKind)
+        raise click.BadParameter(f"{wrong!r} is no verdict: give some of {expected}, with commas", context, parameter)
+    return None if named is None else tuple(kind for kind in VerdictKind if kind in named)
+
+
 @click.command("filter", epilog=EPILOG)
 @click.argument("sources", metavar="[FILE|FOLDER|ADDRESS|-]...", nargs=-1)
 @click.option(
@@ -158,18 +136,28 @@ class Outputs:
     "-o",
     metavar="FILE|-",
     default="-",
-    help="Write one line of JSON for each page, or one row to a file .parquet. [default: -, standard output]",
+    help="Write one line of JSON for each page, or one row to a file .csv, .tsv or .parquet. [default: -, standard "
+    "output]",
 )
+@click.option("--with-input", is_flag=True, help="Write each verdict beside the keys or columns of its record.")
 @click.option(
     "--kept",
     metavar="FILE|FOLDER",
-    help="Write each page that is not a duplicate, as it was read; or to .jsonl or .parquet, what was extracted of it.",
+    help="Write each page that is not a duplicate, as it was read; or to .jsonl, .csv, .tsv or .parquet, what was "
+    "extracted of it.",
+)
+@click.option(
+    "--kept-verdicts",
+    metavar="VERDICT,...",
+    callback=_parse_verdicts,
+    help="Write pages with these verdicts to --kept: unique,updated for what is new since the last run. "
+    "[default: all but duplicate]",
 )
 @click.option(
     "--revisits",
     is_flag=True,
     help="With --kept FILE.warc.gz: instead of a page that is there already, write a revisit record; of any other "
-    "duplicate, a metadata record; and the index FILE.cdxj.",
+    "page that is not kept, a metadata record; and the index FILE.cdxj.",
 )
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
 @click.option("--state", metavar="DIR", help="Keep the state in this folder. [default: in memory]")
@@ -182,9 +170,6 @@ class Outputs:
     help="With --state: how long records of pages that were not kept stay (30d, 12h); kept pages stay.",
 )
 @with_options(BASES, PROFILE, KEEP, MAX_MEMORY, SPACE)
-@click.option(
-    "--idf", metavar="FILE", help="IDF table, as written by `twinsieve idf build`, instead of that of --space."
-)
 @with_options(PROCESSES)
 @click.option(
     "--url-prefix",
@@ -194,7 +179,6 @@ class Outputs:
     help="For a folder: prefix that makes URLs of the relative paths.",
 )
 @with_options(COLUMNS)
-@click.option("--from-start", is_flag=True, help="Read all inputs again after an interruption.")
 @with_options(DASHBOARD)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
@@ -203,20 +187,23 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
 
     A verdict is unique, duplicate, unchanged, updated or undecided. The verdicts are written in input order.
 
-    FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others), also packed
-    (.gz, .zst), Parquet (.parquet), a WARC or a WET file (also .gz). FOLDER has HTML files. ADDRESS is
-    one of them in object storage or on the Web (s3://, https://). Without an argument, or with -, JSON
-    lines are read from standard input. Several are read one after the other; a pattern in quotes
-    ('crawl/**/*.jsonl', 's3://crawl/*.parquet') stands for what matches it, by name. With several, the
-    path of a folder's file begins with the folder's name.
+    FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others), CSV (.csv, .tsv),
+    both also packed with gzip or zstd, Parquet (.parquet), a WARC or a WET file (also .gz), or a page
+    (.html). FOLDER has HTML files. ADDRESS is one of them in object storage or on the Web (s3://, https://).
+    Without an argument, or with -, JSON lines are read from standard input. Several are read one after the
+    other; a pattern in quotes ('crawl/**/*.jsonl', 's3://crawl/*.parquet') stands for what matches it, by
+    name. With several, the path of a folder's file begins with the folder's name.
 
-    The same command on the same state gives each record its earlier verdict again. After an
-    interruption, it goes on where the run was, and completes its outputs.
+    The same command on the same state and the same files gives each record its earlier verdict again; in
+    another file it is a further visit. After an interruption, it goes on where the run was, and completes
+    its outputs.
     """
     if options["keep_journal"] >= 0 and not options["state"]:
         raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
     if options["revisits"] and not options["kept"]:
         raise click.UsageError("--revisits is for an archive of kept pages: give --kept FILE.warc.gz, or leave it out")
+    if options["kept_verdicts"] and not options["kept"]:
+        raise click.UsageError("--kept-verdicts is for kept pages: give --kept FILE, or leave it out")
     names = expanded(sources or ("-",))
     _check_files(sources, names, options)
     started = time.monotonic()
@@ -245,7 +232,8 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
     observers = () if dashboard is None else dashboard.observers
     with ExitStack() as stack:
         notes = _notes(names, options)
-        earlier = None if options["from_start"] else notes.found()
+        earlier = notes.found()
+        deliveries = Deliveries(notes.folder, names, notes.command)
         source = stack.enter_context(_opened(names, options, interrupt, earlier))
         preparer = stack.enter_context(preparer_from(options, space))  # first: it starts while the state is read
         dedup = NearDuplicateFilter.open(
@@ -268,10 +256,11 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
             notes.begin()
         else:
             summary.restore(earlier.summary)
+        deliveries.begin()
         advance = stack.enter_context(progress(source))
         outputs = _outputs(stack, source, names, options, (summary, advance, notes), earlier)
         try:
-            run(source.records, preparer, dedup, outputs, interrupt.stopped, Observers(observers))
+            run(source.records, preparer, dedup, outputs, interrupt.stopped, deliveries.of, Observers(observers))
         except BaseException:
             outputs.note()
             raise
@@ -279,6 +268,7 @@ def _run(names: Sequence[str], options: dict[str, Any], summary: Summary, interr
             outputs.note()
         else:
             notes.end()
+            deliveries.end()
         if outputs.archive is not None:
             summary.archived = outputs.archive.counts
         return dedup.space_id
@@ -291,7 +281,7 @@ def _opened(
         wait=interrupt.wait,
         url_prefix=options["url_prefix"],
         columns=options["columns"],
-        whole=bool(options["kept"]) and options["kept"].endswith(".parquet"),
+        whole=options["with_input"] or (bool(options["kept"]) and options["kept"].endswith(".parquet")),
     )
     if earlier is None:
         return open_sources(names, read)
@@ -320,20 +310,22 @@ def _outputs(
 ) -> Outputs:
     """Open the outputs, behind what an earlier run has written."""
     sizes, due = ({}, None) if earlier is None else (earlier.sizes, earlier.due)
+    if options["with_input"]:
+        check_with_input(options["output"], source.kind)  # before anything is emptied
     kept = archive = None
+    kept_verdicts = options["kept_verdicts"] or _NOT_DUPLICATE
     if options["revisits"]:
-        archive = stack.enter_context(KeptArchive(options["kept"], source.kind))
+        archive = stack.enter_context(KeptArchive(options["kept"], source.kind, kept_verdicts))
     elif options["kept"]:
         kept = open_kept(options["kept"], source.kind, names, keep=sizes.get("--kept", 0), due=due)
         stack.callback(kept.close)  # first: it may refuse the kind of input, and nothing is emptied yet
-    output = options["output"]
-    verdicts: VerdictOutput = (
-        VerdictFile(output, keep=sizes.get("--output", 0)) if appends(output) else VerdictTable(output)
+    verdicts = open_verdicts(
+        options["output"], source.kind, names, with_input=options["with_input"], keep=sizes.get("--output", 0)
     )
     stack.callback(verdicts.close)
     bad_records = BadRecords(source.name, options["errors"], keep=sizes.get("--errors", 0))
     stack.callback(bad_records.close)
-    return Outputs(verdicts, kept, archive, bad_records, *counts)
+    return Outputs(verdicts, kept, archive, bad_records, *counts, kept_verdicts)
 
 
 def _check_files(sources: Sequence[str], names: Sequence[str], options: dict[str, Any]) -> None:

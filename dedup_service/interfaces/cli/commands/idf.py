@@ -42,7 +42,7 @@ def build_command(pages: str, output: str, min_pages: int, **options: Any) -> in
     """Build an IDF table from PAGES: for each word w, ln(pages / pages with w).
 
     PAGES is a file or folder, as `filter` reads it. The words are those of the chosen scheme. Use the table
-    with `filter --idf`, or as `idf` in a space file; fingerprints with another table belong to another space.
+    as `idf` in a space file; fingerprints with another table belong to another space.
     """
     check_distinct(**{"PAGES": pages, "--output": output})
     check_writable(**{"--output": output})

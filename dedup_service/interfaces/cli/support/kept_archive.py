@@ -1,14 +1,14 @@
 """`--kept FILE.warc.gz --revisits`: kept pages as an archive that says what it left out, with its index.
 
 A record is written in full, as it was read, if its page is kept and the archive does not have its payload; as a revisit
-record if the archive has its payload, whatever the verdict; as a metadata record if it is a duplicate with another
+record if the archive has its payload, whatever the verdict; as a metadata record if it is not kept and has another
 payload. `runtime.archives` makes the records and the index.
 
 Invariant: each decided record gives one record of the archive, in the order of the input.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -30,10 +30,10 @@ ENDING = ".warc.gz"
 class KeptArchive:
     """The archive of a run, and its index, which is written when the run has ended without an error.
 
-    kind: of the inputs. full, revisits, metadata: how many records of each there are.
+    kind: of the inputs. verdicts: of pages that are kept. full, revisits, metadata: how many records of each there are.
     """
 
-    def __init__(self, name: str, kind: InputKind | None) -> None:
+    def __init__(self, name: str, kind: InputKind | None, verdicts: Collection[VerdictKind]) -> None:
         index = index_name(name)
         if kind is not InputKind.WARC:
             raise ConfigurationError("--revisits is for WARC inputs: leave it out, or give WARC files alone")
@@ -41,7 +41,7 @@ class KeptArchive:
         self._path, self._index = Path(name), Path(index)
         self._remove_index()
         self._file = OutputFile(name, packed=False)
-        self._payloads = KeptPayloads()
+        self._payloads, self._verdicts = KeptPayloads(), verdicts
         self.full = self.revisits = self.metadata = 0
 
     def __enter__(self) -> Self:
@@ -76,7 +76,7 @@ class KeptArchive:
         if original is not None:
             self.revisits += 1
             return revisit_record(visit, original, number)
-        if verdict.kind is VerdictKind.DUPLICATE:
+        if verdict.kind not in self._verdicts:
             self.metadata += 1
             return metadata_record(visit, verdict, number)
         self.full += 1

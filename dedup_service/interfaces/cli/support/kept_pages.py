@@ -1,8 +1,8 @@
-"""Where pages go that are not duplicates: as they were read, or as lines of JSON or rows of Parquet.
+"""Where kept pages go: as they were read, or as lines of JSON, or rows of CSV or Parquet.
 
 Records of one kind are written as they were read: lines as lines, WARC records as a WARC file, HTML files in folders,
-rows with all their columns. To a name that ends with `.jsonl` or `.parquet`, pages of any other kind are written with
-what was extracted of them, under the keys that `filter` reads.
+rows with all their columns. To a name that ends with `.jsonl`, `.csv`, `.tsv` or `.parquet`, pages of any other kind
+are written with what was extracted of them, under the keys that `filter` reads.
 """
 
 import ctypes
@@ -15,12 +15,14 @@ from typing import BinaryIO, Protocol
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
+from dedup_service.interfaces.cli.support.csv_tables import KeptCsv, is_csv
 from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile, gzipped
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
-from dedup_service.interfaces.cli.support.tables import KeptRows, PageTable
+from dedup_service.interfaces.cli.support.record_outputs import RecordOutput, open_pages
+from dedup_service.interfaces.cli.support.tables import KeptRows
 from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers.folder import open_regular
-from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, json_of
+from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK
 from dedup_service.runtime.readers.open import InputKind
 from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.readers.remote import name_of, opened
@@ -30,22 +32,10 @@ from dedup_service.runtime.readers.warc import GZIP, SEPARATOR
 _LINES = (".jsonl", ".ndjson")
 
 
-class KeptOutput(Protocol):
+class KeptOutput(RecordOutput, Protocol):
     """Where kept pages go. due: what it lacks before its next record, None at its beginning (`KeptRecords`)."""
 
     due: bytes | None
-
-    def write(self, kept: Sequence[DecidedRecord]) -> None:
-        """Write pages that are kept."""
-        ...
-
-    def sync(self) -> None:
-        """Bring what was written to the disk."""
-        ...
-
-    def close(self) -> None:
-        """Close the output."""
-        ...
 
 
 class KeptRecords:
@@ -77,27 +67,6 @@ class KeptRecords:
             raw, missing = gzipped(raw + missing), b""
         self.due = missing
         return (b"", raw) if before is None else (before, raw.removeprefix(BYTE_ORDER_MARK))
-
-    def sync(self) -> None:
-        """Bring what was written to the disk."""
-        self._file.sync()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class KeptLines:
-    """Kept pages of any kind as lines of JSON, with what was extracted of them. keep: as of `OutputFile`."""
-
-    due: bytes | None = None
-
-    def __init__(self, name: str, *, keep: int = 0) -> None:
-        self._file = OutputFile(name, keep=keep)
-
-    def write(self, kept: Sequence[DecidedRecord]) -> None:
-        """Append the pages."""
-        self._file.write([json_of(one.page) + b"\n" for one in kept])
 
     def sync(self) -> None:
         """Bring what was written to the disk."""
@@ -210,18 +179,21 @@ def open_kept(
     keep, due: bytes of an earlier run that stay, and its `due`.
     """
     if name.endswith(".parquet"):
-        return KeptRows(name, sources) if kind is InputKind.PARQUET else PageTable(name)
+        return KeptRows(name, sources) if kind is InputKind.PARQUET else open_pages(name)
+    is_lines = _lines(name)
+    if kind is InputKind.CSV and not is_lines:
+        return KeptCsv(name, sources, keep=keep)
+    if is_csv(name) or (is_lines and kind is not InputKind.JSON_LINES):
+        return open_pages(name, keep=keep)
     if kind is InputKind.JSON_LINES:
         return KeptRecords(name, b"\n", keep=keep, due=due)
-    if _lines(name):
-        return KeptLines(name, keep=keep)
     if kind is InputKind.WARC:
         packed = len(sources) > 1 and any(name_of(one).endswith(".gz") for one in sources)
         return KeptRecords(name, SEPARATOR, packed=packed, keep=keep, due=due)
     if kind is InputKind.FOLDER:
         return KeptFolder({"": sources[0]} if len(sources) == 1 else folders_by_name(sources), Path(name))
-    what = "inputs of several kinds" if kind is None else f"rows of {kind}"
-    raise ConfigurationError(f"--kept {name!r} takes no {what}: name a file that ends with .jsonl or .parquet")
+    what = "inputs of several kinds" if kind is None else f"pages of {kind}"
+    raise ConfigurationError(f"--kept {name!r} takes no {what}: name a file that ends with .jsonl, .csv or .parquet")
 
 
 def appends(name: str) -> bool:

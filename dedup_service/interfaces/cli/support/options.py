@@ -62,7 +62,7 @@ SPACE = click.option(
 
 def space_from(options: Mapping[str, Any]) -> SpaceOptions:
     """Return the space that the options name."""
-    space = space_of(options["space"], options.get("idf"))
+    space = space_of(options["space"])
     if space.bits != 64:
         raise click.UsageError(f"{options['space']} has bits = {space.bits}: remove it, the index compares 64 bits")
     return space

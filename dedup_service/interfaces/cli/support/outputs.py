@@ -25,6 +25,7 @@ import zstandard
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.addresses import is_address
+from dedup_service.runtime.readers.open import CSV_ENDINGS
 from dedup_service.runtime.readers.record import NamedRecord, Record
 from dedup_service.runtime.readers.several import pattern_of
 
@@ -45,10 +46,12 @@ class OutputFile:
     """A file, or - for standard output, written batch by batch without a buffer.
 
     keep: bytes of an earlier run that stay; the file is cut behind them. packed: pack what is written as the name says;
-    False if it is packed already.
+    False if it is packed already. csv: it is CSV, which others may not be called.
     """
 
-    def __init__(self, name: str, *, keep: int = 0, packed: bool = True) -> None:
+    def __init__(self, name: str, *, keep: int = 0, packed: bool = True, csv: bool = False) -> None:
+        if name.endswith(CSV_ENDINGS) and not csv:
+            raise ConfigurationError(f"{name!r} would have lines of JSON: give it a name that ends with .jsonl")
         self._pack = _packing(name) if packed else None
         self._name = "standard output" if name == "-" else name
         self._owned = name != "-"

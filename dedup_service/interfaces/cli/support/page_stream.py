@@ -147,17 +147,21 @@ def run(
     dedup: NearDuplicateFilter,
     sink: VerdictSink,
     stopped: Callable[[], bool],
+    delivery_of: Callable[[Record], bytes],
     observers: Observers | None = None,
 ) -> None:
     """Give every record its verdict; once `stopped()`, finish the batches already read and return.
 
+    delivery_of: what identifies the delivery of a record.
     observers: get a BatchEvent for each prepared batch, with its duration and its number of bad records.
     """
     observers = observers or Observers()
     for batch in prepared_batches(records, preparer, stopped):
         seconds, rejected = {"prepare": batch.prepare_s}, len(batch.bad)
         observers.batch(BatchEvent(step="fingerprint", records=len(batch.records), seconds=seconds, rejected=rejected))
-        verdicts = dedup.decide_many([page for _, page in batch.pages], [record.identity for record, _ in batch.pages])
+        verdicts = dedup.decide_many(
+            [page for _, page in batch.pages], [delivery_of(record) for record, _ in batch.pages]
+        )
         if batch.bad:
             sink.bad(batch.bad)
         if batch.pages:

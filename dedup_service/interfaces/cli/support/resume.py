@@ -9,10 +9,14 @@ It begins with the first record, as if there were no note, if anything is differ
 change, an option, what the outputs have, or a journal that lacks what it had, as an older copy does. An input of which
 no change could be seen, as of a pipe, is read again; of a folder, the name counts. A run that reached its end removes
 the note, and so does one of another command.
+
+A record is the same delivery as one before, with the verdict that it had, if it is at the same place of the same
+input (`Deliveries`). Anywhere else, as in the file of the next day, it is a further visit of its page.
 """
 
 import os
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,12 +27,14 @@ import xxhash
 
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.interfaces.cli.support.summary import Summary
+from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE
 from dedup_service.runtime.embedded.state_info import has_mark, journal_mark
-from dedup_service.runtime.readers.open import found_at
+from dedup_service.runtime.readers.open import STANDARD_INPUT, found_at
 from dedup_service.runtime.readers.record import Mark, NamedRecord, Record
 
 NOTE_FILE = "progress.json"
+RUN_FILE = "run.json"
 EVERY_S = 1.0
 END_BYTES = 4096
 """Of an output, compared: another file of this name has other ones."""
@@ -74,6 +80,61 @@ class Progress(msgspec.Struct, frozen=True):
         return Mark(self.number, self.position, self.last)
 
 
+class Deliveries:
+    """What identifies the deliveries of one run. folder: its state folder, if any; command: what the run is asked.
+
+    An input is the same as in an earlier run if its path, size and time of change are. Of standard input, pipes and
+    folders no change can be seen: they are the same if the run that read them was interrupted and this is the same
+    command, and so are files that have changed since. `run.json` says what such a run has read.
+    """
+
+    def __init__(self, folder: Path | None, names: Sequence[str], command: str) -> None:
+        self._path = None if folder is None else folder / RUN_FILE
+        self._run = self._interrupted(command) or _Run(command, [_input_of(name) for name in names])
+        self._inputs = dict(zip(names, map(str.encode, self._run.inputs), strict=True))
+        self._alone = self._run.inputs[0].encode()
+
+    def _interrupted(self, command: str) -> "_Run | None":
+        try:
+            found = None if self._path is None else msgspec.json.decode(self._path.read_bytes(), type=_Run)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return found if found is not None and found.command == command else None
+
+    def begin(self) -> None:
+        """Write down what the run reads."""
+        if self._path is not None:
+            _write(self._path, msgspec.json.encode(self._run))
+
+    def of(self, record: Record) -> bytes:
+        """Return what identifies the delivery of a record."""
+        read = self._alone
+        if isinstance(record, NamedRecord):
+            read = self._inputs["-" if record.source == STANDARD_INPUT else record.source]
+        return b"\0".join((read, record.place.encode("utf-8", "surrogateescape"), record.identity))
+
+    def end(self) -> None:
+        """Remove what `begin` wrote: the run has reached its end."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """A run that has begun. inputs: what tells each from others, in the order of the command."""
+
+    command: str
+    inputs: list[str]
+
+
+def _input_of(name: str) -> str:
+    """Return what tells an input from others: where it is, its size and version; of a pipe or folder, by chance."""
+    seen = None if name == "-" else _seen(name)
+    place = name if is_address(name) else str(Path(name).resolve())
+    if seen is None or not seen[1]:
+        return uuid.uuid4().hex
+    return xxhash.xxh3_128_hexdigest(f"{place} {seen[0]} {seen[1]}".encode("utf-8", "surrogateescape"))
+
+
 class ProgressNotes:
     """The note of one run. folder: its state folder; None notes nothing, and neither does a run that is not `notable`.
 
@@ -90,10 +151,10 @@ class ProgressNotes:
         *,
         notable: bool = True,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._path = None if folder is None or not notable or "-" in names else folder / NOTE_FILE
         self._names, self._outputs = names, dict(outputs)
-        self._command = xxhash.xxh3_128_hexdigest(
+        self.command = xxhash.xxh3_128_hexdigest(
             repr((list(names), sorted(command.items()), sorted(outputs.items()))).encode()
         )
         self._seen: list[tuple[int | None, str] | None] = []
@@ -109,7 +170,7 @@ class ProgressNotes:
             msgspec.convert(progress.summary, _Counts)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        if progress.command != self._command or not len(progress.seen) == progress.at + 1 <= len(self._names):
+        if progress.command != self.command or not len(progress.seen) == progress.at + 1 <= len(self._names):
             return None
         problem = self._changed(progress, self._path.parent)
         name, where = self._names[progress.at], f"record {progress.number:,}"
@@ -122,8 +183,8 @@ class ProgressNotes:
 
     def begin(self) -> None:
         """Remove an old note, also of another command, which may have written the same outputs: they begin anew."""
-        if self._folder is not None:
-            (self._folder / NOTE_FILE).unlink(missing_ok=True)
+        if self.folder is not None:
+            (self.folder / NOTE_FILE).unlink(missing_ok=True)
 
     def reached(self, record: Record, summary: Summary, due: bytes | None, sync: Callable[[], None]) -> None:
         """Take note that all is decided and written up to `record`; write that down if the last time is long ago.
@@ -149,7 +210,7 @@ class ProgressNotes:
         ends = {option: _end_of(Path(name), sizes.get(option, 0)) for option, name in self._outputs.items()}
         mark = record.mark
         progress = Progress(
-            self._command,
+            self.command,
             at,
             mark.number,
             mark.position,

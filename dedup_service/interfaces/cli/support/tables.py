@@ -4,20 +4,19 @@ A file is complete once it is closed, also after an interruption or an error. On
 footer, and is refused by its readers; run the same command again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
-from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.cli.support.outputs import OutputError
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.runtime.addresses import AddressUnreachableError
-from dedup_service.runtime.readers.jsonlines import values_of
-from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, require_pyarrow, shape_of
+from dedup_service.runtime.readers.arrow_rows import require_pyarrow
+from dedup_service.runtime.readers.parquet import ParquetRow, RowOrigin, shape_of
 from dedup_service.runtime.readers.record import NamedRecord, Record
-from dedup_service.runtime.verdict_json import verdict_dict
+from dedup_service.runtime.verdict_json import renamed, verdict_rows, verdict_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,18 +29,20 @@ COMPRESSION = "zstd"
 
 
 class TableFile:
-    """A Parquet file of these columns. compression: as pyarrow names it."""
+    """A Parquet file of these columns. compression: as pyarrow names it; also: further columns behind them."""
 
-    def __init__(self, name: str, schema: "pa.Schema", compression: str = COMPRESSION) -> None:
+    def __init__(
+        self, name: str, schema: "pa.Schema", compression: str = COMPRESSION, also: "pa.Schema | None" = None
+    ) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._name, self.schema = name, schema
+        self._name, self.schema = name, schema if also is None else pa.schema([*schema, *also])
         self._parts: list[Any] = []
         self._rows = self._bytes = 0
         try:
             self._sink = pa.OSFile(name, "wb")  # pyarrow would take some names for addresses
-            self._writer = pq.ParquetWriter(self._sink, schema, compression=compression)
+            self._writer = pq.ParquetWriter(self._sink, self.schema, compression=compression)
         except OSError as error:
             raise ConfigurationError(f"cannot write {name!r}: {error.strerror or error}") from error
 
@@ -50,6 +51,9 @@ class TableFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def sync(self) -> None:
+        """Do nothing: a table that is not closed is written anew."""
 
     def add(self, batch: "pa.RecordBatch") -> None:
         """Append rows; OutputError if the disk does not take them."""
@@ -87,79 +91,61 @@ class TableFile:
             ) from error
 
 
-class VerdictTable:
-    """Verdicts as rows, with the keys of their lines as columns; a key that a line leaves out is null."""
+class RowTable(TableFile):
+    """A Parquet file that takes rows by their columns."""
 
-    def __init__(self, name: str) -> None:
+    def write(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Append rows by their columns; a value that is missing is null. OutputError as `add`."""
+        import pyarrow as pa
+
+        self.add(pa.RecordBatch.from_pylist(rows, self.schema))
+
+
+class RowsBeside(TableFile):
+    """Verdicts as rows, beside all columns of the rows of Parquet that they are on; these have the types of the inputs.
+
+    sources: the inputs, of which all must have the same columns.
+    """
+
+    def __init__(self, name: str, sources: Sequence[str]) -> None:
         require_pyarrow(name)
         import pyarrow as pa
 
-        text = pa.string()
-        distance = pa.struct([("words", pa.int16()), ("body", pa.int16())])
-        self._file = TableFile(
-            name,
-            pa.schema(
-                [
-                    ("id", text),
-                    ("url", text),
-                    ("verdict", text),
-                    ("duplicate_of", text),
-                    ("duplicate_of_url", text),
-                    ("duplicate_of_base", text),
-                    ("distance", distance),
-                    ("score", pa.float64()),
-                    ("reason", text),
-                    ("sequence", pa.int64()),
-                    ("space", text),
-                ]
-            ),
-        )
+        self._first, (self._own, compression) = _first_shape(sources)
+        own = pa.schema([field.with_name(renamed(field.name)) for field in self._own])
+        super().__init__(name, own, compression, also=verdict_schema(is_beside=True))
 
-    def write(self, verdicts: Sequence[Verdict]) -> None:
-        """Append verdicts."""
+    def write(self, decided: Sequence[DecidedRecord]) -> None:
+        """Append verdicts. ConfigurationError if an input has other columns."""
         import pyarrow as pa
 
-        rows = [verdict_dict(verdict) for verdict in verdicts]
-        self._file.add(pa.RecordBatch.from_pylist(rows, self._file.schema))
-
-    def sync(self) -> None:
-        """Do nothing: a table that is not closed is written anew."""
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._file.close()
+        said = verdict_rows([one.verdict for one in decided], verdict_schema(is_beside=True))
+        first = 0
+        for source, origins in _by_batch(decided):
+            _check_columns(origins[0], self._own, source, self._first)
+            own, verdicts = _taken(origins, self._own), said.slice(first, len(origins))
+            self.add(pa.RecordBatch.from_arrays([*own.columns, *verdicts.columns], schema=self.schema))
+            first += len(origins)
 
 
-class PageTable:
-    """Kept pages of any kind as rows, with what was extracted of them."""
+def text_schema(names: Iterable[str]) -> "pa.Schema":
+    """Return columns of texts."""
+    import pyarrow as pa
 
-    due: bytes | None = None
-
-    def __init__(self, name: str) -> None:
-        require_pyarrow(name)
-        import pyarrow as pa
-
-        names = ("id", "url", "title", "text", "lang", "date", "site_name", "canonical_url")
-        lists = ("keywords", "tags", "references")
-        columns = [(key, pa.string()) for key in names] + [("text_percent", pa.int8())]
-        columns += [(key, pa.list_(pa.string())) for key in lists]
-        self._file = TableFile(name, pa.schema(columns))
-
-    def write(self, kept: Sequence[DecidedRecord]) -> None:
-        """Append pages."""
-        import pyarrow as pa
-
-        self._file.add(pa.RecordBatch.from_pylist([values_of(one.page) for one in kept], self._file.schema))
-
-    def sync(self) -> None:
-        """Do nothing: a table that is not closed is written anew."""
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._file.close()
+    return pa.schema([(name, pa.string()) for name in names])
 
 
-class KeptRows:
+def page_schema() -> "pa.Schema":
+    """Return the columns of pages of any kind."""
+    import pyarrow as pa
+
+    names = ("id", "url", "title", "text", "lang", "date", "site_name", "canonical_url")
+    lists = ("keywords", "tags", "references")
+    columns = [(key, pa.string()) for key in names] + [("text_percent", pa.int8())]
+    return pa.schema(columns + [(key, pa.list_(pa.string())) for key in lists])
+
+
+class KeptRows(TableFile):
     """Kept rows of Parquet files, with all their columns: types, metadata and row groups are those of the inputs.
 
     sources: the inputs, of which all must have the same columns; the metadata is that of the first.
@@ -170,34 +156,21 @@ class KeptRows:
     def __init__(self, name: str, sources: Sequence[str]) -> None:
         require_pyarrow(name)
         self._first, (schema, compression) = _first_shape(sources)
-        self._file = TableFile(name, schema, compression)
-        self._group = "", -1
+        super().__init__(name, schema, compression)
+        self._current = "", -1
 
     def write(self, kept: Sequence[DecidedRecord]) -> None:
         """Append the rows of pages. ConfigurationError if an input has other columns."""
-        rows = [_origin_of(one.record) for one in kept]
-        for _, same in groupby(rows, key=lambda row: id(row[1].batch)):
-            source, origins = (group := list(same))[0][0], [origin for _, origin in group]
+        for source, origins in _by_batch(kept):
             self._begin(source, origins[0])
-            self._file.add(_taken(origins, self._file.schema))
+            self.add(_taken(origins, self.schema))
 
     def _begin(self, source: str, origin: RowOrigin) -> None:
         """End the row group if this row is of another one."""
-        if not origin.batch.schema.equals(self._file.schema, check_metadata=False):
-            raise ConfigurationError(
-                f"{source} has other columns than {self._first}, and --kept writes the rows of all inputs into one "
-                "table: filter them one after the other, with one --state, or name a file that ends with .jsonl"
-            )
-        if (source, origin.group) != self._group:
-            self._file.end_group()
-            self._group = source, origin.group
-
-    def sync(self) -> None:
-        """Do nothing: a table that is not closed is written anew."""
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._file.close()
+        _check_columns(origin, self.schema, source, self._first)
+        if (source, origin.group) != self._current:
+            self.end_group()
+            self._current = source, origin.group
 
 
 def _first_shape(sources: Sequence[str]) -> "tuple[str, tuple[pa.Schema, str]]":
@@ -218,6 +191,22 @@ def _origin_of(record: Record) -> tuple[str, RowOrigin]:
     if not isinstance(row, ParquetRow) or row.origin is None:
         raise AssertionError("a row was read without all its columns")
     return source, row.origin
+
+
+def _by_batch(decided: Sequence[DecidedRecord]) -> Iterator[tuple[str, list[RowOrigin]]]:
+    """Yield the rows that follow each other in a batch of an input, with its name."""
+    rows = [_origin_of(one.record) for one in decided]
+    for _, same in groupby(rows, key=lambda row: id(row[1].batch)):
+        group = list(same)
+        yield group[0][0], [origin for _, origin in group]
+
+
+def _check_columns(origin: RowOrigin, schema: "pa.Schema", source: str, first: str) -> None:
+    if not origin.batch.schema.equals(schema, check_metadata=False):
+        raise ConfigurationError(
+            f"{source} has other columns than {first}, and the rows of all inputs are written into one table: filter "
+            "them one after the other, with one --state, or name a file that ends with .jsonl"
+        )
 
 
 def _taken(origins: Sequence[RowOrigin], schema: "pa.Schema") -> "pa.RecordBatch":

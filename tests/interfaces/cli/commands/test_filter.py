@@ -1,5 +1,6 @@
 """`twinsieve filter`: verdict lines, kept pages, state, and the same command again."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.runtime.embedded.state_info import state_info
-from tests.interfaces.cli.running import Cli, article, page, write_lines
+from tests.interfaces.cli.running import Cli, Ran, article, page, write_lines
 
 KEYS = ["id", "url", "verdict", "duplicate_of", "duplicate_of_url", "distance", "score", "reason", "sequence", "space"]
 
@@ -65,6 +66,50 @@ def test_the_same_command_again_writes_the_same_output(cli: Cli, pages: Path, tm
     for output in outputs:
         assert cli("filter", pages, "--state", tmp_path / "state", "--output", output).code == 0
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+def test_a_record_of_another_file_is_a_further_visit(cli: Cli, tmp_path: Path) -> None:
+    """The line of yesterday is unchanged in another file, in this one once it has changed, and further down."""
+    today, tomorrow = [page(1), page(2), page(1)], [page(1), page(2, article(20)), page(3)]
+    state = ("--state", tmp_path / "state")
+    first = write_lines(tmp_path / "today.jsonl", today)
+    assert verdicts_of(cli("filter", first, *state)) == ["unique", "unique", "unchanged"]
+    assert verdicts_of(cli("filter", first, *state)) == ["unique", "unique", "unchanged"], "as it was"
+    second = write_lines(tmp_path / "tomorrow.jsonl", tomorrow)
+    assert verdicts_of(cli("filter", second, *state)) == ["unchanged", "updated", "unique"]
+    write_lines(first, [*today, page(4)])
+    assert verdicts_of(cli("filter", first, *state))[-1] == "unique"
+    both = cli("filter", first, second)
+    assert verdicts_of(both) == ["unique", "unique", "unchanged", "unique", "unchanged", "updated", "unique"]
+
+
+def test_standard_input_is_another_one_each_time(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can see whether it is the same, unless the run that read it was interrupted."""
+    lines = write_lines(tmp_path / "pages.jsonl", [page(1), page(2)])
+    found = []
+    for _ in range(2):
+        with lines.open("rb") as stream:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+            found.append(verdicts_of(cli("filter", "-", "--state", tmp_path / "state")))
+    assert found == [["unique"] * 2, ["unchanged"] * 2]
+
+
+def test_kept_pages_are_those_with_the_verdicts_that_are_named(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """What is new since the last run, or the duplicates alone; all but duplicates by default."""
+    kept = tmp_path / "kept.jsonl"
+    lines = pages.read_bytes().splitlines(keepends=True)
+    cli("filter", pages, "--kept", kept, "--kept-verdicts", "duplicate, undecided")
+    assert kept.read_bytes() == lines[2] + lines[4]
+    state = ("--state", tmp_path / "state")
+    cli("filter", pages, *state)
+    news = write_lines(tmp_path / "news.jsonl", [page(1), page(2, article(20)), page(9)])
+    cli("filter", news, *state, "--kept", kept, "--kept-verdicts", "unique,updated")
+    assert kept.read_bytes() == b"".join(news.read_bytes().splitlines(keepends=True)[1:])
+
+
+def verdicts_of(ran: Ran) -> list[str]:
+    """Return the verdicts on standard output."""
+    return [line["verdict"] for line in ran.lines]
 
 
 def test_a_limit_on_memory_that_the_program_exceeds_is_wrong_usage(cli: Cli, pages: Path, tmp_path: Path) -> None:
@@ -131,7 +176,7 @@ def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
 
 def test_verdicts_that_were_given_before_are_counted(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """By another rule than the one in force, a warning says so; by the same one, none does."""
-    again = ("filter", pages, "--state", tmp_path / "state", "--from-start")
+    again = ("filter", pages, "--state", tmp_path / "state")
     first = json.loads(cli(*again, "--json").err)
     assert (first["given_before"], first["by_another_rule"]) == (0, 0)
     same = cli(*again)
@@ -156,6 +201,9 @@ def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Pat
         ["--output", "out", "--kept", "./out"],
         ["--kept", "-"],
         ["--profile", "words:8"],
+        ["--kept-verdicts", "unique"],
+        ["--kept", "kept", "--kept-verdicts", "unique,new"],
+        ["--with-input", "--output", "out.csv"],
         ["--output", "no/such/folder/out"],
     ],
 )

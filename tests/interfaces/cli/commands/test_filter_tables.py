@@ -98,4 +98,4 @@ def test_rows_go_to_no_file_of_another_name(cli: Cli, tmp_path: Path) -> None:
     """A name says what is written; the error says which names there are."""
     ran = cli("filter", table(tmp_path / "a.parquet", PAGES), "--kept", tmp_path / "kept")
     assert ran.code == 2
-    assert "name a file that ends with .jsonl or .parquet" in ran.err
+    assert "name a file that ends with .jsonl, .csv or .parquet" in ran.err

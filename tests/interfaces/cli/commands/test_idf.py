@@ -6,6 +6,13 @@ from pathlib import Path
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 
+def space_of(table: Path) -> Path:
+    """Write a space file that names a table."""
+    path = table.with_name("space.toml")
+    path.write_text(f'idf = "{table.name}"\n')
+    return path
+
+
 def test_a_table_counts_pages(cli: Cli, tmp_path: Path) -> None:
     """It has idf(w) = ln(pages / pages with w) for words on at least two pages."""
     texts = ["harbour school harbour", "harbour market", "harbour school", "island"]
@@ -24,7 +31,7 @@ def test_a_table_defines_a_space(cli: Cli, tmp_path: Path) -> None:
     pages = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(4)])
     table = tmp_path / "idf.txt"
     cli("idf", "build", pages, "--output", table)
-    spaces = {cli("filter", pages, *more).lines[0]["space"] for more in ([], ["--idf", table])}
+    spaces = {cli("filter", pages, *more).lines[0]["space"] for more in ([], ["--space", space_of(table)])}
     assert len(spaces) == 2
 
 
@@ -47,6 +54,6 @@ def test_an_invalid_table_is_refused(cli: Cli, tmp_path: Path) -> None:
     """The message names the line."""
     table = tmp_path / "idf.txt"
     table.write_text("harbour 1.5\nschool\n")
-    ran = cli("filter", write_lines(tmp_path / "pages.jsonl", [page(1)]), "--idf", table)
+    ran = cli("filter", write_lines(tmp_path / "pages.jsonl", [page(1)]), "--space", space_of(table))
     assert ran.code == 2
     assert "line 2" in ran.err

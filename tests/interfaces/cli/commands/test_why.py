@@ -156,12 +156,12 @@ def test_corrections_are_made_listed_and_exported(cli: Cli, state: Path, tmp_pat
 
 
 def test_a_correction_applies_to_the_next_run(cli: Cli, state: Path, tmp_path: Path) -> None:
-    """An identical record keeps its verdict; any other delivery of the page is decided again."""
+    """A further visit of the page is decided again; then it is known."""
     ran = cli("correct", "https://news.example/1", "--not-duplicate-of", "https://news.example/0", "--state", state)
     assert ran.code == 0
     again = write_lines(tmp_path / "again.jsonl", [page(1, TEXT + " In 2024."), page(1, TEXT + " In 2024.", lang="en")])
     verdicts = cli("filter", again, "--state", state, "-q").lines
-    assert [verdict["verdict"] for verdict in verdicts] == ["duplicate", "unique"]
+    assert [verdict["verdict"] for verdict in verdicts] == ["unique", "unchanged"]
 
 
 def test_pairs_without_texts_are_not_exported_with_pages(cli: Cli, state: Path, tmp_path: Path) -> None:

@@ -44,15 +44,15 @@ def feed(process: subprocess.Popen[bytes], *numbers: int) -> list[dict[str, obje
 def test_a_signal_ends_a_waiting_run_with_its_verdicts_written(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    """Verdicts are written as soon as no input waits. A second run completes the interrupted one."""
+    """Verdicts are written as soon as no input waits. The same command completes the interrupted run."""
     state = tmp_path / "state"
     with running("--state", state) as process:
         first = feed(process, 1, 2)
         process.send_signal(number)
         out, err = process.communicate(timeout=HANG_S)
         assert (process.returncode, out, err) == (code, b"", b"")
-    path = write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(3)])
-    done = subprocess.run([*COMMAND, str(path), "--state", str(state)], capture_output=True, check=True)
+    content = write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(3)]).read_bytes()
+    done = subprocess.run([*COMMAND, "--state", str(state)], input=content, capture_output=True, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[:2] == first
     assert [line["sequence"] for line in lines] == [1, 2, 3]
