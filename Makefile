@@ -22,25 +22,36 @@ HELM_READY     = $(BIN)/python -m deploy.helm.build
 # Makes the environment of pywb, which replays archives in a test; without it that test is skipped, but not in CI.
 PYWB_READY     = $(BIN)/python -m deploy.pywb.environment
 # Four workers, which wait for processes most of the time, keep two cores busy; they share a broker.
-PYTEST = $(BIN)/python -m deploy.kafka -- $(BIN)/python -m pytest -q -n 4 --dist loadfile
+PYTEST      = $(BIN)/python -m pytest -q -n 4 --dist loadfile
+WITH_BROKER = $(BIN)/python -m deploy.kafka --
+# Go compiles actionlint once, by the hashes of go.sum. Without Go, one line says that it did not run.
+ACTIONLINT  = if command -v go >/dev/null; then CGO_ENABLED=0 go -C .github/actionlint tool actionlint \
+  -shellcheck= -pyflakes=; else echo "Go was not found: actionlint did not check the workflows"; fi
+ENGINE ?= docker
+IMAGE  ?= twinsieve
 # Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-all golden fuzz broker check build docs bench quality screenshots format lock clean
+.PHONY: help demo demo-kafka test test-local test-all golden fuzz broker check build try image release-check docs bench quality \
+  screenshots format lock clean
 
 help:
 	@echo "make demo        crawl a small news site over HTTP and show which pages are duplicates"
 	@echo "make demo-kafka  the same through Apache Kafka: start a broker, a publishing crawl and the service"
 	@echo "make test        run what a change must pass, with a real broker and browser; installs them if permitted"
+	@echo "make test-local  run those of them that need neither a broker nor a browser"
 	@echo "make test-all    run all tests: the long ones too, and those with Helm, Prometheus and pywb"
 	@echo "make golden      compare the verdicts of fixed crawls with those of before: make golden DATA=folder ARGS=--service"
 	@echo "make fuzz        give every parser of strangers' bytes many examples: make fuzz TWINSIEVE_FUZZ_EXAMPLES=100000"
 	@echo "make broker      start Apache Kafka and wait; Ctrl-C stops and removes it"
 	@echo "make check       check formatting, lint, types, import layers and the documentation"
 	@echo "make build       build the wheel of this platform and the source distribution into dist/"
+	@echo "make try         install the wheel of dist/ into an empty environment and filter two pages with it"
+	@echo "make image       build the image of the wheel in dist/: make image ENGINE=podman IMAGE=name:tag ARGS=options"
+	@echo "make release-check TAG=v1.2.3 REPOSITORY=owner/name   say what of a release is not ready"
 	@echo "make docs        build the documentation site into site/"
-	@echo "make bench       run the measurements that the documents quote"
+	@echo "make bench       run the measurements that the documents quote, or compare speed: make bench BEFORE=tag"
 	@echo "make quality     make the tables and plots of docs/quality.md: make quality DATA=folder with evaluation data"
 	@echo "make screenshots take the dashboard pictures in docs/images"
 	@echo "make format      format the code as check requires"
@@ -55,14 +66,19 @@ demo-kafka: $(DEMO)
 	$(BIN)/python -m deploy.kafka -- sh -c '$(BIN)/twinsieve demo --bootstrap "$$TWINSIEVE_BOOTSTRAP"'
 
 # Without cached bytecode each process that a test starts would compile our sources again.
-test test-all golden: export PYTHONDONTWRITEBYTECODE =
+test test-local test-all golden: export PYTHONDONTWRITEBYTECODE =
 
 test: $(READY)
 	@$(BROKER_READY)
 	@$(CHROMIUM_READY)
 	@$(CARGO_READY)
 	$(CARGO) test --lib $(CRATE)
-	$(PYTEST) -m "not long"
+	$(WITH_BROKER) $(PYTEST) -m "not long"
+
+test-local: $(READY)
+	@$(CARGO_READY)
+	$(CARGO) test --lib $(CRATE)
+	$(PYTEST) -m "not long and not broker and not browser"
 
 test-all: $(READY)
 	@$(BROKER_READY)
@@ -71,7 +87,7 @@ test-all: $(READY)
 	-@$(PYWB_READY)
 	@$(CARGO_READY)
 	$(CARGO) test --lib $(CRATE)
-	$(PYTEST)
+	$(WITH_BROKER) $(PYTEST)
 
 # DATA: a folder with evaluation data. ARGS: --service, --update, --write FILE, --against FILE, --only SET.
 golden: $(READY)
@@ -94,16 +110,37 @@ check: $(READY)
 	@$(CARGO_READY)
 	cargo fmt --check --manifest-path dedup_service/native/Cargo.toml
 	$(CARGO) clippy $(CRATE) --all-targets --features python -- --deny warnings
+	$(BIN)/zizmor --offline --quiet .github
+	@$(ACTIONLINT)
 	$(BUILD_SITE)
 
 build: $(READY)
 	$(BIN)/maturin build --profile dist --sdist --out dist
 
+# Two pages with one text: the second one is a duplicate.
+try:
+	$(PYTHON) -m venv --clear build/try
+	build/try/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	build/try/bin/python -c 'import json; text = open("LICENSE").read(); \
+	  [print(json.dumps({"url": f"https://example.org/{page}", "text": text})) for page in (1, 2)]' \
+	  | build/try/bin/twinsieve filter - | grep '"verdict":"duplicate"'
+
+image:
+	mkdir -p build
+	$(ENGINE) build -f deploy/Containerfile -t $(IMAGE) $(ARGS) .
+
+release-check:
+	@grep -qx 'version = "$(TAG:v%=%)"' pyproject.toml || { echo "pyproject.toml has another version than $(TAG)"; exit 1; }
+	@grep -q '^## $(TAG:v%=%) (2' CHANGELOG.md || { echo "CHANGELOG.md has no date for $(TAG)"; exit 1; }
+	@grep -q '"https://github.com/$(REPOSITORY)"' pyproject.toml || { \
+	  echo "pyproject.toml and CITATION.cff do not have the address of $(REPOSITORY)"; exit 1; }
+
 docs: $(READY)
 	$(BUILD_SITE)
 
+# BEFORE: a tag or commit, whose tree takes turns with this one on the same pages.
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m $(if $(BEFORE),benchmarks.verdict --before $(BEFORE),benchmarks)
 
 # DATA holds stream/, pairs/ and html/. ARGS="--only short" runs some parts; finished parts are skipped.
 quality: $(READY)

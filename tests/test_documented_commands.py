@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [
-        *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md"
+        *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md"), *ROOT.glob("*.md")
     ]
 )  # fmt: skip
 TOOLS = [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "tests").glob("*/__main__.py")]

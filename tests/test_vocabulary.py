@@ -13,7 +13,7 @@ TEXTS = frozenset({".cfg", ".css", ".html", ".js", ".json", ".md", ".py", ".toml
 OLD_BRAND = re.compile("near" + r"dup(?!licate)", re.IGNORECASE)
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    for path in [*(ROOT / "docs").rglob("*.md"), *(path for path in ROOT.glob("*.md") if path.stem != "SECURITY")]
 )
 MODULE = re.compile(r"`(?:dedup_service/)?((?:core|runtime|interfaces)/[\w/]+?)(?:\.py)?/?`")
 MODULES = frozenset(

@@ -239,6 +239,8 @@ def check_writable(**names: str | None) -> None:
 
 def _unwritable(path: Path) -> tuple[Path, str]:
     """Return why a file cannot be written, "" if it can, and the file or folder that is in the way."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.stat()  # raises the other errors, as of a name too long, which the questions below hide since Python 3.14
     if path.is_dir():
         return path, "is a folder"
     if path.exists():  # also a pipe behind a link, as /dev/stdout
