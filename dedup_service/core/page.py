@@ -87,7 +87,7 @@ class PreparedPage:
         page: The page.
         fingerprint: The SimHash of each channel.
         body_hash: Unsigned 64-bit hash of the exact form of the body (`_native.exact_form`); None without text.
-        evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 750 bytes; b"" if
+        evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 730 bytes; b"" if
             the page has neither text nor metadata.
         reason: Why the page cannot be judged, which makes its verdict `undecided`; None if it can.
         text_hash: Unsigned 64-bit hash of the exact forms of title and body together; None without text.

@@ -1,4 +1,4 @@
-"""The evidence of a page as bytes, some 750 a page, to verify candidates with; `_native.Preparer` writes it.
+"""The evidence of a page as bytes, some 730 a page, to verify candidates with; `_native.Preparer` writes it.
 
 Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each) and the
 digest of the figures (uint64), then how many numbers, sentences and title terms follow (uint8 each), and how

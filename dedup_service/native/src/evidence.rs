@@ -1,4 +1,4 @@
-//! The evidence of a page as bytes, some 750 a page, to verify candidates with.
+//! The evidence of a page as bytes, some 730 a page, to verify candidates with.
 //!
 //! Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (32 bits each) and the digest
 //! of the figures (64 bits), then how many numbers, sentences and title terms follow (8 bits each), and how many bytes
