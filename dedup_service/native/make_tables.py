@@ -168,7 +168,7 @@ def _maybe_traditional() -> frozenset[int]:
     return frozenset(code for code, after in pairs if chr(code) != after or not chr(code).encode("gb2312", "ignore"))
 
 
-WORDS = "軟體 軟件,資訊 信息,網路 網絡,程式 程序,影片 視頻,專案 項目,設定 設置"
+WORDS_OF_TAIWAN = "軟體 軟件,資訊 信息,網路 網絡,程式 程序,影片 視頻,專案 項目,設定 設置"
 """Words of Taiwan that the mainland writes now and then, and its own ones, which are far more frequent there."""
 
 COMMON = 5
@@ -183,7 +183,7 @@ def _simplified_forms() -> Iterator[tuple[str, str]]:
     as part of a longer word, as 尼日 of 尼日利亚: by the dictionary of jieba.
     """
     converter = opencc.OpenCC("t2s")
-    replaced = {word: converter.convert(own) for word, own in (pair.split() for pair in WORDS.split(","))}
+    replaced = {word: converter.convert(own) for word, own in (pair.split() for pair in WORDS_OF_TAIWAN.split(","))}
     for dictionary, conversion in (("TWPhrasesRev", "tw2sp"), ("HKPhrasesRev", "hk2sp")):
         with_words = opencc.OpenCC(conversion)
         for word in _words_of(dictionary):
