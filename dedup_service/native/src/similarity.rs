@@ -30,6 +30,8 @@ pub const MAX_RADIUS: u32 = 7;
 
 /// Share of title terms in common from which two pages of one host have one title.
 const SERIES_TITLE: f64 = 0.8;
+/// Share of the places that differ in which a word of one title alone stands, from which two pages are of two things.
+const OTHER_SUBJECT: f64 = 0.4;
 /// Tokens that a page needs to be compared by them: a list of links has few.
 const MIN_TOKENS: usize = 30;
 /// Bits of a sketch.
@@ -204,10 +206,11 @@ impl<'a> Similarity<'a> {
         score_of(self.quantities(), self.min_letters)
     }
 
-    /// 1 if the pages look like two items of a series: of one host, under one title, each with a number of its own at
-    /// the beginning.
+    /// 1 if the pages look like two items of a series: of one host, and either under one title, each with a number of its
+    /// own at the beginning, or under titles that name two things, of which the text speaks where the pages differ.
     pub fn series(&self) -> f64 {
-        f64::from(self.same_host && self.title >= SERIES_TITLE && self.quantities().begin_with_own_numbers)
+        let is_dated = self.title >= SERIES_TITLE && self.quantities().begin_with_own_numbers;
+        f64::from(self.same_host && (is_dated || self.quantities().hunks_with_title >= OTHER_SUBJECT))
     }
 
     /// Jaccard similarity of keywords, tags and references, 0 to 1; none if one page states none.

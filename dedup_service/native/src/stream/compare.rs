@@ -45,6 +45,8 @@ pub struct Quantities {
     pub title_in_hunks: f64,
     /// Jaccard similarity of their seeds, 0 to 1.
     pub seeds_in_both: f64,
+    /// Share of the hunks in which something stands that only its page's title has, 0 to 1; 0 if one has no title.
+    pub hunks_with_title: f64,
     /// Whether each page has a number at its beginning, as of a date, that the other does not hold.
     pub begin_with_own_numbers: bool,
 }
@@ -172,6 +174,7 @@ impl Comparer {
         let [facts, numbers] = [0, 1].map(|kind| swaps[0][kind] + swaps[1][kind]);
         let held_numbers = one.held_numbers().min(other.held_numbers());
         let [of_one, of_other] = [one.facts(), other.facts()];
+        let titles = titles_in_hunks(streams, [one, other], is_coarse);
         let quantities = Quantities {
             held_longer: held[longer],
             held_shorter: held[shorter],
@@ -180,7 +183,8 @@ impl Comparer {
             swapped_numbers: share(numbers, numbers + 2 * held_numbers),
             missing_facts: missing_facts(one, other),
             facts_in_hunks: share(of_one[1] + of_other[1], of_one[0] + of_other[0]),
-            title_in_hunks: title_in_hunks(streams, [one, other], is_coarse),
+            title_in_hunks: f64::midpoint(titles[0].0, titles[1].0),
+            hunks_with_title: share(titles[0].1 + titles[1].1, hunks),
             seeds_in_both,
             begin_with_own_numbers: one.begins_with_own_number() && other.begins_with_own_number(),
         };
@@ -342,18 +346,23 @@ fn missing_facts(one: &Side, other: &Side) -> f64 {
     missing as f64 / (fewer.len() + 2) as f64
 }
 
-/// Share of the words and pairs of neighbours of one title alone that stand in its page's hunks, the mean of both.
-fn title_in_hunks(streams: [&Stream; 2], sides: [&Side; 2], is_coarse: bool) -> f64 {
+/// Of each page, the share of the words and pairs of neighbours of its title alone that stand in its hunks, and in how
+/// many hunks one of them stands.
+fn titles_in_hunks(streams: [&Stream; 2], sides: [&Side; 2], is_coarse: bool) -> [(f64, usize); 2] {
     let titles = streams.map(|stream| stream.title().collect::<smallvec::SmallVec<[u16; MOST_TITLE]>>());
     if titles.iter().any(smallvec::SmallVec::is_empty) {
-        return 0.0;
+        return [(0.0, 0); 2];
     }
-    let of =
-        |place: usize| own_terms_in_hunks(streams[place], &titles[place], &titles[1 - place], sides[place], is_coarse);
-    f64::midpoint(of(0), of(1))
+    [0, 1].map(|place| own_terms_in_hunks(streams[place], &titles[place], &titles[1 - place], sides[place], is_coarse))
 }
 
-fn own_terms_in_hunks(stream: &Stream, title: &[u16], other: &[u16], side: &Side, is_coarse: bool) -> f64 {
+fn own_terms_in_hunks(
+    stream: &Stream,
+    title: &[u16],
+    other: &[u16],
+    side: &Side,
+    is_coarse: bool,
+) -> (f64, usize) {
     let code = |value: u16| Stream::title_code(value, is_coarse);
     let is_new = |terms: &[u16], place: usize| {
         !other.windows(terms.len()).any(|window| window == terms)
@@ -377,24 +386,34 @@ fn own_terms_in_hunks(stream: &Stream, title: &[u16], other: &[u16], side: &Side
         }
     }
     if total == 0 {
-        return 0.0;
+        return (0.0, 0);
     }
     let (codes, held) = (&side.tokens.codes, &side.held);
     let mut found_singles = [false; CODES];
-    let mut found_pairs = 0_u64;
+    let (mut found_pairs, mut hunks, mut is_counted) = (0_u64, 0, false);
     for at in 0..held.len() {
-        if held[at] == NOWHERE {
+        let is_in = held[at] == NOWHERE;
+        let is_beside = at + 1 < held.len() && (is_in || held[at + 1] == NOWHERE);
+        let mut stands = false;
+        if is_in {
             found_singles[usize::from(codes[at])] = true;
+            stands = wanted.contains(&codes[at]);
         }
-        let is_in_hunk = at + 1 < held.len() && (held[at] == NOWHERE || held[at + 1] == NOWHERE);
-        if is_in_hunk && !pairs.is_empty() {
+        if is_beside && !pairs.is_empty() {
             for (place, _) in pairs.iter().enumerate().filter(|(_, pair)| **pair == (codes[at], codes[at + 1])) {
                 found_pairs |= 1 << place;
+                stands = true;
             }
+        }
+        // A hunk counts once; a pair may begin before its first token.
+        is_counted &= is_in || is_beside;
+        if stands && !is_counted {
+            hunks += 1;
+            is_counted = true;
         }
     }
     let singles = wanted.iter().filter(|&&code| found_singles[usize::from(code)]).count();
-    (singles + found_pairs.count_ones() as usize) as f64 / f64::from(total)
+    ((singles + found_pairs.count_ones() as usize) as f64 / f64::from(total), hunks)
 }
 
 /// A share of something, 0 of nothing.
