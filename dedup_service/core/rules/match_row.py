@@ -40,7 +40,8 @@ class MatchRow:
     Attributes:
         name: Quoted by the reason of a verdict.
         min_letters: Letters that both bodies have at least; 15 letters of an alphabet count as 8.
-        jaccard: Required. Estimated share of shingles (five characters, or three words) in common, at least; above 0, up to 1.
+        jaccard: Required. Estimated share of shingles (five characters, or three words) in common, at least; above 0,
+            up to 1.
         containment: Estimated share of the smaller page's shingles that the other has, at least; 0 to 1.
         title: Share of title terms in common, at least; 0 to 1.
         title_on_host: The same for two pages of one host that have titles, at least; 0 to 1. Other pairs pass.
@@ -105,7 +106,7 @@ class MatchRow:
         Returns:
             True if the pages match by this row.
         """
-        bounds = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "name")
+        bounds = ((name, getattr(self, name)) for name in QUANTITIES)
         return all(
             getattr(similarity, name) <= limit if name in UPPER_BOUNDS else getattr(similarity, name) >= limit
             for name, limit in bounds
@@ -141,4 +142,11 @@ class MatchRow:
         return cls(**values)
 
     def __str__(self) -> str:
-        return self.name
+        bounds = ((name, getattr(self, name)) for name in QUANTITIES if name != "min_letters" or self.min_letters)
+        signed = ((name, "≤" if name in UPPER_BOUNDS else "≥", bound) for name, bound in bounds if bound is not None)
+        shown = (f"{name} {sign} {bound:g}" for name, sign, bound in signed)
+        return f"{self.name!r} ({', '.join(shown)})"
+
+
+QUANTITIES = tuple(field.name for field in fields(MatchRow) if field.name != "name")
+"""The quantities that a row can bound, in the order of its fields."""

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from dedup_service.core.rules.keep import Keep
+from dedup_service.core.rules.profiles import rule_text
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG
 from dedup_service.interfaces.cli.support.progress import stages_progress
@@ -111,7 +112,7 @@ def _sizes(title: str, sizes: Mapping[str, int], pages: int) -> Any:
 def _rows(info: StateInfo) -> list[tuple[str, str]]:
     return [
         ("space", info.space_id),
-        ("rule", str(MatchRule.from_dict(info.rule))),
+        ("rule", rule_text(MatchRule.from_dict(info.rule))),
         ("keep", str(Keep.from_dict(info.keep))),
         *(("base", f"{name}, at record {records:,}") for name, records in info.bases),
         ("last sequence", f"{info.sequence:,}"),
