@@ -1,6 +1,7 @@
 """Profiles: the named ones, and those that users write."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -123,6 +124,14 @@ def test_a_rule_is_shown_by_the_name_that_gives_it(name: str) -> None:
 def test_an_own_rule_is_shown_by_what_it_changes(old: str, new: str, shown: str) -> None:
     """Of the profile with the fewest changes."""
     assert rule_text(parse_profile(profile_text(PROFILES["precise"]).replace(old, new))) == shown
+
+
+def test_each_reason_of_a_profile_is_explained() -> None:
+    """The table has each row that ships, whole or by its ending."""
+    table = (Path(__file__).parents[3] / "docs/profiles.md").read_text("utf-8").partition("## What a reason says")[2]
+    names = {row.name for rule in PROFILES.values() for row in rule.verified}
+    assert not [name for name in names if f"| `{name.replace(', of', ' under').partition(' under')[0]}` |" not in table]
+    assert all(f"… `{ending}` |" in table for ending in ("under another title", ", of a series"))
 
 
 def test_a_rule_from_before_guards_is_shown_as_one() -> None:
