@@ -134,12 +134,8 @@ def _set_in_folder(folder: str, rule: MatchRule | None, keep: Keep | None) -> di
         after = state.rule, state.keep
         sequence = None if after == before else state.journal.sequence
     rule, keep = after
-    return {
-        "sequence": sequence,
-        "rule": rule.to_dict(),
-        "keep": keep.to_dict(),
-        "text": f"{rule_text(rule)}{_shown(keep)}",
-    }
+    text = f"{rule_text(rule)}{_shown(keep)}"
+    return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": text}
 
 
 def _set_in_log(
