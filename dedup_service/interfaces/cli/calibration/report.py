@@ -67,11 +67,11 @@ def show(calibration: Calibration, run: Mapping[str, object]) -> None:
     table = Table(title=title, title_justify="left")
     for heading in ("rule", "precision (95%)", "right", "recall (95%)", "grey"):
         table.add_column(heading, justify="left" if heading == "rule" else "right")
-    chosen, profile = calibration.chosen(RULE), run["profile"]
+    chosen = calibration.chosen(RULE)
     as_it_is = next(point for point in calibration.curve(RULE).points if not point.threshold)
-    table.add_row(*_cells(f"{'→ ' if chosen == as_it_is else ''}{profile}, as it is", as_it_is, grey))
+    table.add_row(*_cells(f"{'→ ' if chosen == as_it_is else ''}{run['profile']}, as it is", as_it_is, grey))
     if chosen is not None and chosen != as_it_is:
-        table.add_row(*_cells(f"→ {profile}, {run['moved']} {chosen.threshold:+g}", chosen, grey))
+        table.add_row(*_cells(f"→ {run['moved']} {chosen.threshold:+g}", chosen, grey))
     for name in (WORDS.name, BODY.name):
         of_distance = calibration.chosen(name)
         if of_distance is not None:
