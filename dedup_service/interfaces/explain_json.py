@@ -11,10 +11,12 @@ from typing import Any
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.explain.channels import BlockView, ChannelView, FeatureComparison
 from dedup_service.core.explain.pair import PairView
-from dedup_service.core.explain.rule_table import QUANTITIES, BoundView, RowView
+from dedup_service.core.explain.rule_table import BoundView, RowView
 from dedup_service.core.explain.score import ScoreView
 from dedup_service.core.fingerprinter import Feature
 from dedup_service.core.page import CHANNELS
+from dedup_service.core.rules.match_row import QUANTITIES
+from dedup_service.core.rules.profiles import rule_text
 from dedup_service.core.verdict import Verdict
 from dedup_service.interfaces.text_diff import Piece, Spans, passages, unshared_numbers
 from dedup_service.runtime.embedded.corrections import Correction
@@ -47,11 +49,12 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "version": VERSION,
         "page": _page(explanation.page, explanation.text, kept=explanation.kept),
         "verdict": _verdict(explanation.page),
+        "first_verdict": None if explanation.visit is None else _verdict(explanation.visit),
         "decided_by": explanation.decided_by,
         "match": None if explanation.match is None else _pair(explanation, explanation.match),
         "neighbours": [_pair(explanation, neighbour) for neighbour in explanation.neighbours],
         "space": explanation.space_id,
-        "policy": {"text": str(explanation.in_force.rule), "since": explanation.in_force.since},
+        "policy": {"text": rule_text(explanation.in_force.rule), "since": explanation.in_force.since},
         "corrections": [correction_to_dict(correction) for correction in explanation.corrections],
         "notes": [_clean(note, 2 * MAX_URL) for note in explanation.notes],
     }
@@ -84,6 +87,7 @@ def _page(page: KnownPage, text: str | None, *, kept: bool) -> dict[str, Any]:
         "kept": kept,
         "fingerprint": {name: _hex(getattr(page.entry, name)) for name in CHANNELS},
         "letters": evidence.letters,
+        "letters_counted": evidence.size,
         "shingles": evidence.shingles,
         "numbers": evidence.number_count,
         "sentences": evidence.sentence_count,

@@ -157,7 +157,7 @@ def test_why_and_a_correction(
     where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
     assert run(["why", "https://news.example/2", *where, "--json"]) == 0
     alone = json.loads(capfd.readouterr().out)
-    assert {**alone, "policy": None} == {**values, "policy": None}
+    assert {**alone, "policy": None, "has_groups": False} == {**values, "policy": None}
 
     correction = {"url": values["page"]["sequence"], "of": match["other"]["url"], "duplicate": False, "reason": "two"}
     status, answer = ask("/api/corrections", correction)
@@ -176,6 +176,12 @@ def test_why_and_a_correction(
     listed = json.loads(capfd.readouterr().out)
     assert {**listed, "at": None} == {**answer["correction"], "at": None}
     assert (json.loads(pairs.read_text())["label"], len(pages.read_text().splitlines())) == ("not", 2)
+
+    publish(broker, topics, page(1, TEXT))
+    decided.wait_for(5)
+    assert run(["why", "https://news.example/1", *where, "--json"]) == 0
+    for unchanged in (ask("/api/why?url=https://news.example/1")[1], json.loads(capfd.readouterr().out)):
+        assert (unchanged["verdict"]["kind"], unchanged["first_verdict"]["kind"]) == ("unchanged", "unique")
 
 
 def test_a_text_is_of_the_page_that_the_log_names(broker: Broker, topics: Topics) -> None:

@@ -6,9 +6,9 @@ for each threshold from the tightest to the loosest, the pairs that are flagged.
 with the highest recall at a precision.
 
 Rule family: a profile's rule is made tighter or looser by one number, which makes the whole table a channel,
-too: how far it can be tightened before it no longer matches a pair. The number is added to the Jaccard bound
-of each row; other bounds, names and candidates stay. A row that requires the same text is not changed: there
-is nothing to loosen in it. Bounds stay between MIN_JACCARD and MAX_JACCARD.
+too: how far it can be tightened before it no longer matches a pair. The number is added to one bound of each row: to
+`score` if any row has one, else to `jaccard`; other bounds, names and candidates stay. A row without that bound is
+not changed. Moved bounds stay within LIMITS.
 
 Invariants: counts never fall along a curve; the last point's flags and what is beyond it are all pairs; the
 choice has at least the precision asked for on the given pairs. Grey pairs are counted and never scored. What
@@ -17,6 +17,7 @@ Source of the intervals: Wilson, JASA 22, 1927.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,45 +29,45 @@ from dedup_service.core.evaluation.share import Share
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.rule import MatchRule
 
-OFFSETS = tuple(round(step / 100, 2) for step in range(40, -41, -1))
-"""From the tightest to the loosest, .01 apart: half the error of the sketch's estimate."""
+STEPS, STEP = 40, {"score": 0.1, "jaccard": 0.01}
+"""How many steps a bound is tightened and loosened, and how far each is: half the error of the sketch's estimate."""
 
-MIN_JACCARD, MAX_JACCARD = 0.02, 0.99
-SAME_TEXT = 0.99
-"""A row with this Jaccard bound or a higher one requires the same text."""
+LIMITS = {"score": (-math.inf, math.inf), "jaccard": (0.02, 0.99)}
+"""The range of a moved bound."""
+
+
+def moved_bound(rule: MatchRule) -> str:
+    """Return which bound of its rows is moved; ConfigurationError for a rule without rows."""
+    if not rule.verified:
+        raise ConfigurationError("a rule of distance alone has no table to tighten: name a profile with rows [[match]]")
+    return "jaccard" if all(row.score is None for row in rule.verified) else "score"
+
+
+def offsets_of(rule: MatchRule) -> tuple[float, ...]:
+    """Return the offsets of the family of `rule`, from the tightest to the loosest; raises as `moved_bound`."""
+    step = STEP[moved_bound(rule)]
+    return tuple(round(step * count, 2) for count in range(STEPS, -STEPS - 1, -1))
 
 
 def tightened(rule: MatchRule, offset: float) -> MatchRule:
-    """Return `rule` with `offset` (-1 to 1) added to the Jaccard bounds of its rows; below 0 loosens it.
+    """Return `rule` with `offset` added to the moved bound of its rows; below 0 loosens it. Raises as `moved_bound`."""
+    bound = moved_bound(rule)
+    lowest, highest = LIMITS[bound]
 
-    ConfigurationError for a rule without a row that can be changed.
-    """
-    if all(row.jaccard >= SAME_TEXT for row in rule.verified):
-        raise ConfigurationError(
-            "a rule of distance alone, or of equal texts, has no table to tighten: name a profile with rows [[match]]"
-        )
-    return replace(rule, verified=tuple(_moved(row, offset) for row in rule.verified))
+    def moved(row: MatchRow) -> MatchRow:
+        value = getattr(row, bound)
+        return row if value is None else replace(row, **{bound: round(min(highest, max(lowest, value + offset)), 4)})
+
+    return replace(rule, verified=tuple(map(moved, rule.verified)))
 
 
-def tightest_offset(flagged: Callable[[float], bool], offsets: tuple[float, ...] = OFFSETS) -> float | None:
+def tightest_offset(flagged: Callable[[float], bool], offsets: tuple[float, ...]) -> float | None:
     """Return the tightest of `offsets` (tightest first) at which `flagged` is true, None if it never is.
 
     flagged: true at an offset implies true at every looser one, so about seven calls suffice for 81 offsets.
     """
-    low, high = 0, len(offsets)
-    while low < high:
-        middle = (low + high) // 2
-        if flagged(offsets[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return offsets[low] if low < len(offsets) else None
-
-
-def _moved(row: MatchRow, offset: float) -> MatchRow:
-    if row.jaccard >= SAME_TEXT:
-        return row
-    return replace(row, jaccard=round(min(MAX_JACCARD, max(MIN_JACCARD, row.jaccard + offset)), 4))
+    place = bisect_left(offsets, True, key=flagged)
+    return offsets[place] if place < len(offsets) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,14 @@ class Channel:
     thresholds: the tightest first. at_least: pairs at or above a threshold are flagged; otherwise those at
     or below it.
     home: of equally good thresholds the nearest to it is chosen; None: the middle one.
+    largest: no threshold above it is chosen.
     """
 
     name: str
     thresholds: tuple[float, ...]
     at_least: bool = False
     home: float | None = None
+    largest: float = math.inf
 
     def __post_init__(self) -> None:
         steps = [after - before for before, after in zip(self.thresholds, self.thresholds[1:], strict=False)]
@@ -176,7 +179,8 @@ def choose(curve: Curve, precision: float, *, confident: bool = False) -> Point 
     def reached(point: Point) -> bool:
         return (point.precision.interval[0] if confident else point.precision.value) >= precision
 
-    good = [point for point in curve.points if point.right and reached(point)]
+    usable = [point for point in curve.points if point.threshold <= curve.channel.largest]
+    good = [point for point in usable if point.right and reached(point)]
     if not good:
         return None
     best = max((point.right, -point.wrong) for point in good)

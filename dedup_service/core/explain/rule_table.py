@@ -6,16 +6,13 @@ holds there.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard
-from dedup_service.core.rules.match_row import UPPER_BOUNDS, MatchRow
+from dedup_service.core.rules.match_row import QUANTITIES, UPPER_BOUNDS, MatchRow
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
-
-QUANTITIES = tuple(field.name for field in fields(MatchRow) if field.name != "name")
-"""The quantities that a row can bound, in the order of its fields."""
 
 _MIN_BOUND = 1e-9
 """Avoids a division by 0 for bounds of 0."""

@@ -105,7 +105,7 @@ class MatchRow:
         Returns:
             True if the pages match by this row.
         """
-        bounds = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "name")
+        bounds = ((name, getattr(self, name)) for name in QUANTITIES)
         return all(
             getattr(similarity, name) <= limit if name in UPPER_BOUNDS else getattr(similarity, name) >= limit
             for name, limit in bounds
@@ -141,4 +141,11 @@ class MatchRow:
         return cls(**values)
 
     def __str__(self) -> str:
-        return self.name
+        bounds = ((name, getattr(self, name)) for name in QUANTITIES if name != "min_letters" or self.min_letters)
+        signed = ((name, "≤" if name in UPPER_BOUNDS else "≥", bound) for name, bound in bounds if bound is not None)
+        shown = (f"{name} {sign} {bound:g}" for name, sign, bound in signed)
+        return f"{self.name!r} ({', '.join(shown)})"
+
+
+QUANTITIES = tuple(field.name for field in fields(MatchRow) if field.name != "name")
+"""The quantities that a row can bound, in the order of its fields."""

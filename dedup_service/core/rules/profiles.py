@@ -26,9 +26,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.evidence.similarity import Combined
+from dedup_service.core.evidence.similarity import MAX_RADIUS, Combined
 from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.match_row import LONG, MatchRow
+from dedup_service.core.rules.match_row import LONG, QUANTITIES, UPPER_BOUNDS, MatchRow
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 
 DEFAULT_PROFILE = "balanced"
@@ -159,6 +159,55 @@ def rule_named(text: str) -> MatchRule | None:
     if not re.fullmatch("[0-7]", value):
         raise ConfigurationError(f"{text!r} has no radius of 0 to 7 bits: write {name}:3")
     return rule.with_radius(int(value))
+
+
+_NAMED = RULES | {f"{name}:{k}": rule.with_radius(k) for name, rule in RULES.items() for k in range(MAX_RADIUS + 1)}
+
+
+def rule_text(rule: MatchRule, than: MatchRule | None = None) -> str:
+    """Return what people are told of a rule: the name that `rule_named` takes, or what it changes of the nearest name.
+
+    Args:
+        rule: The rule. One whose rows have other names than those of each profile is written out.
+        than: A rule that is shown beside it. Of a rule that would be written out, only what differs from it is.
+
+    Examples:
+        >>> rule_text(rule_for(k=2))
+        'balanced:2'
+        >>> rule_text(parse_profile(profile_text(PROFILES["broad"]).replace("score = -1.0", "score = -0.6")))
+        "own: broad, score ≥ -0.6 of 'much the same text'"
+    """
+    named = _NAMED
+    if rule.combined is not None:
+        mu = rule.combined.mu_thousandths / 1000
+        named = {f"combined:{mu:g}": rule_for(mu=mu)}
+    found = {name: changes for name, base in named.items() if (changes := _changes(base, rule)) is not None}
+    if found:
+        name = min(found, key=lambda name: len(found[name]))
+        return f"own: {name}, {', '.join(found[name])}" if found[name] else name
+    changes = None if than is None else _changes(than, rule)
+    return f"the same but for {', '.join(changes)}" if changes else f"own: {rule}"
+
+
+def _changes(before: MatchRule, after: MatchRule) -> list[str] | None:
+    """Return what `after` has in place of what `before` has; None if their rows have other names."""
+    if [row.name for row in before.verified] != [row.name for row in after.verified]:
+        return None
+    rows = list(zip(before.verified, after.verified, strict=True))
+    changes = [] if before.candidates == after.candidates else [after.candidates]
+    for bound in QUANTITIES:
+        moved = [(row.name, getattr(old, bound), getattr(row, bound)) for old, row in rows]
+        steps = {0 if old == new else None if None in (old, new) else round(new - old, 9) for _, old, new in moved}
+        if len(steps) == 1 and None not in steps:
+            changes += [f"{bound} {step:+g}" for step in steps if step]
+        else:
+            sign = "≤" if bound in UPPER_BOUNDS else "≥"
+            bounds = [(name, "any" if new is None else f"{sign} {new:g}") for name, old, new in moved if old != new]
+            changes += [f"{bound} {shown} of {name!r}" for name, shown in bounds]
+    if before.guards and not after.guards:
+        return [*changes, "no guards"]
+    earlier = before.guards.to_dict()
+    return changes + [f"{name} {value}" for name, value in after.guards.to_dict().items() if value != earlier[name]]
 
 
 def parse_profile(text: str) -> MatchRule:

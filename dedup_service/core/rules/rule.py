@@ -102,6 +102,14 @@ class MatchRule:
         if self.verified and self.combined is not None:
             raise ConfigurationError("μ is a complete rule: leave out either μ or the table")
 
+    @property
+    def candidates(self) -> str:
+        """What makes a page a candidate, in words."""
+        parts = [str(near) for near in self.conditions]
+        if self.combined is not None:
+            parts.append(f"μ/(H+1) + (1−μ)·J ≥ .25 with μ = {self.combined.mu_thousandths / 1000:g}")
+        return " or ".join([*parts, *(["a shared key"] if self.keys else [])])
+
     def radius(self, channel: str) -> int | None:
         """Return how far the block index of a channel must search.
 
@@ -172,11 +180,5 @@ class MatchRule:
         )
 
     def __str__(self) -> str:
-        parts = [str(near) for near in self.conditions]
-        if self.combined is not None:
-            parts.append(f"μ/(H+1) + (1−μ)·J ≥ .25 with μ = {self.combined.mu_thousandths / 1000:g}")
-        if self.keys:
-            parts.append("a shared key")
-        table = f"; verified: {', '.join(map(str, self.verified))}" if self.verified else ""
-        guards = f"; guards: {self.guards}" if self.guards else ""
-        return " or ".join(parts) + table + guards
+        table = f"; {', '.join(map(str, self.verified))}" if self.verified else ""
+        return f"{self.candidates}{table}{f'; guards: {self.guards}' if self.guards else ''}"

@@ -241,7 +241,8 @@ def _check_length(url: str) -> None:
 def _why(
     backend: ExplainBackend, page: str | int, compare_with: str | int | None, neighbours: int | None
 ) -> dict[str, Any]:
-    return explanation_to_dict(backend.explainer.explain(page, compare_with=compare_with, neighbours=neighbours))
+    explanation = backend.explainer.explain(page, compare_with=compare_with, neighbours=neighbours)
+    return explanation_to_dict(explanation) | {"has_groups": backend.has_groups}
 
 
 def _audit(backend: ExplainBackend, limit: int) -> dict[str, Any]:

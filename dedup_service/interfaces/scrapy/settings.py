@@ -23,6 +23,7 @@ from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action, VerdictKind
+from dedup_service.runtime.embedded.folder import CRAWL_FOLDER
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
@@ -279,7 +280,7 @@ def _state(settings: "BaseSettings") -> Path | None:
     if state:
         return Path(state)
     job = job_dir(settings)
-    return Path(job, "twinsieve") if job else None
+    return Path(job, CRAWL_FOLDER) if job else None
 
 
 def _name(settings: "BaseSettings", name: str) -> str | None:

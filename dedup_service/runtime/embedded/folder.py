@@ -83,6 +83,15 @@ class FolderKind(Enum):
 
 JOURNAL_FILE = FolderKind.EMBEDDED.mark
 PAGES_FOLDER = "pages"
+CRAWL_FOLDER = "twinsieve"
+"""The state in a JOBDIR of Scrapy."""
+
+
+def state_in(folder: str) -> str:
+    """Return `folder`, or the state in it if it is a JOBDIR of Scrapy that has one."""
+    of_crawl = Path(folder) / CRAWL_FOLDER
+    is_state = any((Path(folder) / kind.mark).exists() for kind in FolderKind)
+    return str(of_crawl) if not is_state and (of_crawl / JOURNAL_FILE).exists() else folder
 
 
 def made_folder(folder: Path) -> Path:

@@ -46,12 +46,16 @@ class PairExplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a page has its verdict. decided_by: see docs/why.md. text: of the page. notes: what is missing, and why."""
+    """Why a page has its verdict. decided_by: see docs/why.md. text: of the page. notes: what is missing, and why.
+
+    visit: the visit of which an unchanged page repeats the text, with its verdict; None for other pages.
+    """
 
     page: KnownPage
     kept: bool
     text: str | None
     decided_by: str
+    visit: KnownPage | None
     match: PairExplained | None
     neighbours: tuple[PairExplained, ...]
     space_id: str
@@ -100,24 +104,20 @@ class Explainer:
         """
         context = self._context_of(self._source.judged(self._known(reference)))
         page = context.page
-        other = (
-            self._known(compare_with)
-            if compare_with is not None
-            else None
-            if page.original is None
-            else self._source.find(page.original)
-        )
-        if compare_with is None and other is None and page.original is not None:
+        named = None if page.original is None else self._source.find(page.original)
+        other = named if compare_with is None else self._known(compare_with)
+        if other is None and page.original is not None:
             context.notes.append("the page that the verdict names is no longer in the log")
         text = self._text(page, context)
         match = None if other is None else self._match(page, text, other, context)
-        count = neighbours if neighbours is not None else NEIGHBOURS * (not _is_duplicate(page.verdict))
+        count = neighbours if neighbours is not None else NEIGHBOURS * (not _is(page.verdict, VerdictKind.DUPLICATE))
         excluded = {page.sequence, *(() if match is None else (match.other.sequence,))}
         return Explanation(
             page=page,
             kept=context.held.has(page.sequence),
             text=text,
             decided_by=_decided_by(page.verdict, context.in_force),
+            visit=None if named is None or not _is(page.verdict, VerdictKind.UNCHANGED) else self._source.judged(named),
             match=match,
             neighbours=tuple(self._neighbours(context, count, excluded)),
             space_id=self._source.space_id,
@@ -167,7 +167,8 @@ class Explainer:
             ours, theirs = (self._features(side, words) for side, words in ((page, text), (other, other_text)))
             features = compare_features(ours, theirs, FEATURES)
         view = self._compared(other.entry, context)
-        if page.original == other.sequence and _is_duplicate(page.verdict) and any(view.host_letters) > view.matches:
+        is_copy = page.original == other.sequence and _is(page.verdict, VerdictKind.DUPLICATE)
+        if is_copy and any(view.host_letters) > view.matches:
             context.notes.append("the two do not match now: of their text, some became known as a host's own meanwhile")
         return PairExplained(
             other=other,
@@ -219,8 +220,8 @@ def _host_spans(host_text: HostText, pages: tuple[KnownPage, KnownPage], texts: 
     return left, right
 
 
-def _is_duplicate(verdict: Verdict | None) -> bool:
-    return verdict is not None and verdict.kind is VerdictKind.DUPLICATE
+def _is(verdict: Verdict | None, kind: VerdictKind) -> bool:
+    return verdict is not None and verdict.kind is kind
 
 
 def _decided_by(verdict: Verdict | None, in_force: RuleInForce) -> str:

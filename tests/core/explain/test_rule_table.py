@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from dedup_service.core.decision.entries import distance_between
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
-from dedup_service.core.explain.rule_table import QUANTITIES, nearest_row, rows_of
+from dedup_service.core.explain.rule_table import nearest_row, rows_of
 from dedup_service.core.page import PreparedPage
-from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.rules.match_row import QUANTITIES, MatchRow
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from tests.core.explain.pages import pairs

@@ -1,10 +1,21 @@
 """Profiles: the named ones, and those that users write."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
-from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text, rule_for, rule_named
+from dedup_service.core.rules.profiles import (
+    PROFILES,
+    RULES,
+    parse_profile,
+    profile_text,
+    rule_for,
+    rule_named,
+    rule_text,
+)
 from dedup_service.core.rules.rule import MatchRule
 
 
@@ -93,3 +104,45 @@ def test_a_profile_file_sets_guards() -> None:
     assert parse_profile(text + "[guards]\nmax_hosts = 0\n").guards == Guards(max_hosts=0)
     unguarded = MatchRule(parse_profile(text).conditions)
     assert parse_profile(profile_text(unguarded)).guards == NO_GUARDS
+
+
+@pytest.mark.parametrize("name", [*RULES, "balanced:2", "body:3", "combined:0.9"])
+def test_a_rule_is_shown_by_the_name_that_gives_it(name: str) -> None:
+    """`both` is the same rule as `simhash`."""
+    assert rule_text(rule_named(name) or rule_for()) == ("simhash" if name == "both" else name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("score = 0.5", "score = 0.9", "own: precise, score +0.4"),
+        ("figures = 0.5\n", "", "own: precise, figures any of 'nearly the same text, no figure changed'"),
+        ("words = 3", "body = 2", "own: precise, body ≤ 2 or a shared key"),
+        ("max_hosts = 500", "max_hosts = 20", "own: precise, max_hosts 20"),
+    ],
+)
+def test_an_own_rule_is_shown_by_what_it_changes(old: str, new: str, shown: str) -> None:
+    """Of the profile with the fewest changes."""
+    assert rule_text(parse_profile(profile_text(PROFILES["precise"]).replace(old, new))) == shown
+
+
+def test_each_reason_of_a_profile_is_explained() -> None:
+    """The table has each row that ships, whole or by its ending."""
+    table = (Path(__file__).parents[3] / "docs/profiles.md").read_text("utf-8").partition("## What a reason says")[2]
+    names = {row.name for rule in PROFILES.values() for row in rule.verified}
+    assert not [name for name in names if f"| `{name.replace(', of', ' under').partition(' under')[0]}` |" not in table]
+    assert all(f"… `{ending}` |" in table for ending in ("under another title", ", of a series"))
+
+
+def test_a_rule_from_before_guards_is_shown_as_one() -> None:
+    """It has the rows of a profile, so it has its name."""
+    assert rule_text(replace(PROFILES["broad"], guards=NO_GUARDS)) == "own: broad, no guards"
+
+
+def test_a_rule_with_rows_of_its_own_is_written_out() -> None:
+    """With each bound; beside another rule with the same rows, only what differs is."""
+    text = "[candidates]\nkeys = true\n[[match]]\nname = 'alike'\njaccard = 0.5\nscore = 1\nseries = 0\n"
+    one, other = parse_profile(text), parse_profile(text.replace("score = 1", "score = 1.5"))
+    guards = "guards: 10000 pages, 500 hosts, 100 titles, 40 % surge"
+    assert rule_text(one) == f"own: a shared key; 'alike' (jaccard ≥ 0.5, score ≥ 1, series ≤ 0); {guards}"
+    assert rule_text(other, than=one) == "the same but for score +0.5"

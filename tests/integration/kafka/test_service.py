@@ -209,7 +209,7 @@ def test_a_process_without_partitions_bounds_its_memory_too(
 @pytest.mark.parametrize(
     ("more", "error", "says"),
     [
-        ({"rule": rule_for(k=1)}, PolicyDiffersError, "policy set"),
+        ({"rule": rule_for(k=1)}, PolicyDiffersError, "decides by rule balanced, requested is balanced:1: leave"),
         ({"action": Action.DROP}, PolicyDiffersError, "action flag, requested is drop"),
         ({"space": SpaceOptions(scheme="tf")}, ForeignLogError, "another log with --prefix"),
     ],

@@ -68,6 +68,7 @@ def test_why_a_page_was_dropped(ask: Ask) -> None:
     assert values["match"]["row"] == values["verdict"]["reason"]
     assert values["match"]["numbers"] == {"one": ["2024"], "other": []}
     assert values["match"]["features"]["shared"]
+    assert (values["policy"]["text"], values["has_groups"]) == ("balanced", True)
     assert ask("/api/why?sequence=2")[1] == values
 
 

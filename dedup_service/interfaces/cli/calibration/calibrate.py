@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
-from dedup_service.core.evaluation.calibration import Calibration, tightened
+from dedup_service.core.evaluation.calibration import Calibration, moved_bound, tightened
 from dedup_service.core.evaluation.scoring import LabelledPair, half_of
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES, profile_text
 from dedup_service.core.rules.rule import MatchRule
@@ -98,11 +98,12 @@ def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
         options["precision"], curves_of(known, prepared, measurer), confident=options["confident"]
     )
     run = {"pages": pages, "pairs": str(pairs), "half": options["half"], "profile": options["profile"]}
-    run |= {"space": measurer.space_id, "version": version("twinsieve"), "left_out": len(missing)}
+    run |= {"moved": moved_bound(base), "left_out": len(missing)}
+    run |= {"space": measurer.space_id, "version": version("twinsieve")}
     (folder / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(run | as_dict(calibration))) + b"\n")
     if draw is not None:
         draw(calibration, folder)
-    show(calibration)
+    show(calibration, run)
     _write_profile(folder, calibration, base, run)
     return ExitCode.BAD_RECORDS if bad.count or missing else ExitCode.DONE
 
@@ -135,7 +136,7 @@ def _empty_folder(folder: Path) -> Path:
 
 def _write_profile(folder: Path, calibration: Calibration, base: MatchRule, run: Mapping[str, object]) -> None:
     """Write the chosen rule and print the next steps. Raises NotReachedError if no rule was chosen."""
-    chosen = calibration.chosen(RULE.name)
+    chosen = calibration.chosen(RULE)
     if chosen is None:
         raise NotReachedError(not_reached(calibration))
     path = folder / PROFILE

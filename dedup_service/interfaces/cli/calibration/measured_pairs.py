@@ -10,10 +10,10 @@ from functools import partial
 
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import distance_between
-from dedup_service.core.evaluation.calibration import OFFSETS, Channel, Curve, curve_of, tightened, tightest_offset
+from dedup_service.core.evaluation.calibration import Channel, Curve, curve_of, offsets_of, tightened, tightest_offset
 from dedup_service.core.evaluation.scoring import LabelledPair
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.evidence.similarity import MAX_RADIUS, Similarity
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.rule import BITS, MatchRule
 from dedup_service.core.verdict import Distance, VerdictKind
@@ -21,11 +21,10 @@ from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
 DISTANCES = tuple(float(bits) for bits in range(BITS + 1))
 
-WORDS = Channel("words", DISTANCES)
-BODY = Channel("body", DISTANCES)
+WORDS = Channel("words", DISTANCES, largest=MAX_RADIUS)
+BODY = Channel("body", DISTANCES, largest=MAX_RADIUS)
 JACCARD = Channel("jaccard", tuple(round(step / 100, 2) for step in range(100, -1, -1)), at_least=True)
-RULE = Channel("rule", OFFSETS, at_least=True, home=0.0)
-"""home: of equally good offsets, the one nearest to it, the unchanged profile, is chosen."""
+RULE = "rule"
 
 NOT_FLAGGED = frozenset({VerdictKind.UNIQUE, VerdictKind.UNDECIDED})
 
@@ -48,8 +47,9 @@ class PairMeasurer:
     """Measures pairs by the family of `rule`, in one space; ConfigurationError if it has no family."""
 
     def __init__(self, rule: MatchRule, space_id: str) -> None:
-        tightened(rule, 0.0)
         self._rule, self.space_id = rule, space_id
+        # Of equally good offsets, the one nearest to the unchanged profile is chosen.
+        self.channel = Channel(RULE, offsets_of(rule), at_least=True, home=0.0)
         self._comparers: dict[float, Comparer] = {}
 
     def measure(self, a: PreparedPage, b: PreparedPage) -> MeasuredPair:
@@ -58,7 +58,7 @@ class PairMeasurer:
         distance = distance_between(a.fingerprint, b.fingerprint) if comparable else Distance()
         one, other = Evidence(a.evidence), Evidence(b.evidence)
         jaccard = Similarity(one, other).jaccard if one.shingles and other.shingles else None
-        offset = tightest_offset(partial(self.flags, a, b))
+        offset = tightest_offset(partial(self.flags, a, b), self.channel.thresholds)
         return MeasuredPair(distance.words, distance.body, jaccard, offset)
 
     def flags(self, a: PreparedPage, b: PreparedPage, offset: float) -> bool:
@@ -80,5 +80,5 @@ def curves_of(
     known = [pair for pair in pairs if pair.a in prepared and pair.b in prepared]
     labels = [pair.duplicate for pair in known]
     measured = [measurer.measure(prepared[pair.a], prepared[pair.b]) for pair in known]
-    channels = (WORDS, BODY, JACCARD, RULE)
+    channels = (WORDS, BODY, JACCARD, measurer.channel)
     return tuple(curve_of(channel, [getattr(row, channel.name) for row in measured], labels) for channel in channels)

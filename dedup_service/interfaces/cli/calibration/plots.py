@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from dedup_service.core.evaluation.calibration import Calibration, Curve
 from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, JACCARD, RULE, WORDS
 
-COLOURS = {WORDS.name: "#0072B2", BODY.name: "#56B4E9", JACCARD.name: "#009E73", RULE.name: "#D55E00"}
+COLOURS = {WORDS.name: "#0072B2", BODY.name: "#56B4E9", JACCARD.name: "#009E73", RULE: "#D55E00"}
 AXIS_LABELS = {
     WORDS.name: "words: distance in bits, at most",
     BODY.name: "body: distance in bits, at most",
     JACCARD.name: "estimated Jaccard similarity, at least",
-    RULE.name: "rule: offset added to its Jaccard bounds",
+    RULE: "rule: offset added to a bound of its rows",
 }
 DUPLICATES, OTHERS, GREY = "#0072B2", "#D55E00", "#777777"
 

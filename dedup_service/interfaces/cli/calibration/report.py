@@ -6,8 +6,7 @@ from typing import Any
 
 from dedup_service.core.evaluation.calibration import Calibration, Curve, Point, flags_needed
 from dedup_service.core.evaluation.share import Share
-from dedup_service.core.evidence.similarity import MAX_RADIUS
-from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, JACCARD, RULE, WORDS
+from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, RULE, WORDS
 
 
 def as_dict(calibration: Calibration) -> dict[str, Any]:
@@ -52,32 +51,39 @@ def _plain(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 6)
 
 
-def show(calibration: Calibration) -> None:
-    """Print the chosen thresholds, and how certain the pairs make them."""
+def show(calibration: Calibration, run: Mapping[str, object]) -> None:
+    """Print what each rule that can be used finds: the profile as it is, the one that is written (→), distance alone.
+
+    run: what was calibrated, as in the report.
+    """
     from rich.console import Console
     from rich.table import Table
 
     duplicates, others, grey = calibration.counts
-    console = Console()
+    console = Console(markup=False, highlight=False)
     title = (
         f"precision ≥ {calibration.precision:g} on {duplicates} duplicates and {others} others ({grey} grey not scored)"
     )
     table = Table(title=title, title_justify="left")
-    for heading in ("chosen", "precision (95%)", "right", "recall (95%)", "grey"):
-        table.add_column(heading, justify="left" if heading == "chosen" else "right")
-    for curve in calibration.curves:
-        table.add_row(*_cells(curve.channel.name, calibration.chosen(curve.channel.name), grey))
+    for heading in ("rule", "precision (95%)", "right", "recall (95%)", "grey"):
+        table.add_column(heading, justify="left" if heading == "rule" else "right")
+    chosen = calibration.chosen(RULE)
+    as_it_is = next(point for point in calibration.curve(RULE).points if not point.threshold)
+    table.add_row(*_cells(f"{'→ ' if chosen == as_it_is else ''}{run['profile']}, as it is", as_it_is, grey))
+    if chosen is not None and chosen != as_it_is:
+        table.add_row(*_cells(f"→ {run['moved']} {chosen.threshold:+g}", chosen, grey))
+    for name in (WORDS.name, BODY.name):
+        of_distance = calibration.chosen(name)
+        if of_distance is not None:
+            table.add_row(*_cells(f"{name}:{of_distance.threshold:.0f}", of_distance, grey))
     console.print(table)
     for line in _remarks(calibration):
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
-def _cells(name: str, chosen: Point | None, grey: int) -> list[str]:
-    if chosen is None:
-        return [f"{name}: none"]
-    threshold = {RULE.name: f"{chosen.threshold:+.2f}", JACCARD.name: f"≥ {chosen.threshold:.2f}"}
+def _cells(name: str, chosen: Point, grey: int) -> list[str]:
     return [
-        f"{name} {threshold.get(name, f'≤ {chosen.threshold:.0f}')}",
+        name,
         _with_interval(chosen.precision),
         f"{chosen.right}/{chosen.precision.total}",
         _with_interval(chosen.recall),
@@ -91,26 +97,19 @@ def _with_interval(share: Share) -> str:
 
 
 def _remarks(calibration: Calibration) -> list[str]:
-    lines = []
-    for name in (WORDS.name, BODY.name):
-        chosen = calibration.chosen(name)
-        if chosen is not None and chosen.threshold > MAX_RADIUS:
-            lines.append(f"{name}: the index finds pages up to {MAX_RADIUS} bits apart, so no radius can be larger.")
-    chosen = calibration.chosen(RULE.name)
-    if chosen is not None and chosen.precision.interval[0] < calibration.precision:
-        low, high = chosen.precision.interval
-        needed = flags_needed(calibration.precision)
-        lines.append(
-            f"rule: {chosen.precision.total} flags only show that its precision lies between {low:.3f} and {high:.3f}; "
-            f"to show {calibration.precision:g}, at least {needed} flags are needed, all of them right."
-        )
-    lines.append("Figures are optimistic on the pairs that the thresholds were chosen on: report them on other pairs.")
-    return lines
+    other = "Figures are optimistic on the pairs that the thresholds were chosen on: report them on other pairs."
+    chosen = calibration.chosen(RULE)
+    if chosen is None or chosen.precision.interval[0] >= calibration.precision:
+        return [other]
+    low, high = chosen.precision.interval
+    needed = f"{calibration.precision:g}, at least {flags_needed(calibration.precision)} flags are needed"
+    shown = f"{chosen.precision.total} flags only show that its precision lies between {low:.3f} and {high:.3f}"
+    return [f"→ {shown}; to show {needed}, all of them right.", other]
 
 
 def not_reached(calibration: Calibration) -> str:
     """Return the message that no rule reaches the precision, with the rule that comes nearest."""
-    points = [point for point in calibration.curve(RULE.name).points if point.right]
+    points = [point for point in calibration.curve(RULE).points if point.right]
     confident = "confidently " if calibration.confident else ""
     problem = f"no rule of this family {confident}reaches a precision of {calibration.precision:g} on these pairs"
     if not points:
@@ -120,21 +119,21 @@ def not_reached(calibration: Calibration) -> str:
     )
     return (
         f"{problem}: at most {_with_interval(best.precision)}, {best.right} of {best.precision.total} flags, with "
-        f"recall {_with_interval(best.recall)} at {best.threshold:+.2f}. No profile was written; request a lower "
+        f"recall {_with_interval(best.recall)} at {best.threshold:+g}. No profile was written; request a lower "
         f"precision, {'label more pairs' if calibration.confident else 'or start from a stricter --profile'}"
     )
 
 
 def profile_heading(calibration: Calibration, run: Mapping[str, object]) -> str:
     """Return the comment at the top of a profile file: the data it was chosen on, and its figures there."""
-    chosen = calibration.chosen(RULE.name)
+    chosen = calibration.chosen(RULE)
     if chosen is None:
         return ""
     duplicates, others, _ = calibration.counts
     half = "" if run["half"] is None else f", half {run['half']}"
     return (
         f"# twinsieve calibrate --precision {calibration.precision:g}: "
-        f"{chosen.threshold:+.2f} on the Jaccard bounds of {str(run['profile'])!r}\n"
+        f"{run['moved']} {chosen.threshold:+g} in the rows of {str(run['profile'])!r}\n"
         f"# On {duplicates} duplicates and {others} others{half}: precision {_with_interval(chosen.precision)}, "
         f"recall {_with_interval(chosen.recall)}.\n\n"
     )

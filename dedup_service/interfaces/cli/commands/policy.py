@@ -10,6 +10,7 @@ import msgspec
 from dedup_service.core.groups.canonical import EARLIEST, POLICIES, policy_of_log
 from dedup_service.core.log_records import Policy
 from dedup_service.core.rules.keep import Keep
+from dedup_service.core.rules.profiles import rule_text
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
@@ -133,7 +134,8 @@ def _set_in_folder(folder: str, rule: MatchRule | None, keep: Keep | None) -> di
         after = state.rule, state.keep
         sequence = None if after == before else state.journal.sequence
     rule, keep = after
-    return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": f"{rule}{_shown(keep)}"}
+    text = f"{rule_text(rule)}{_shown(keep)}"
+    return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": text}
 
 
 def _set_in_log(
@@ -171,8 +173,8 @@ def _values_of(policy: Policy, sequence: int | None) -> dict[str, Any]:
         "action": policy.action.value,
         "keep": policy.keep.to_dict(),
         "canonical": policy.canonical,
-        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}{_canonical(policy.canonical)}"
-        f"{_shown_bases(policy)}",
+        "text": f"{rule_text(policy.rule)}; action {policy.action.value}{_shown(policy.keep)}"
+        f"{_canonical(policy.canonical)}{_shown_bases(policy)}",
     }
 
 
@@ -201,6 +203,6 @@ def _show(values: dict[str, Any], rule: MatchRule, keep: Keep, *, as_json: bool)
         return
     bases = [f"{base['name']} ({base['entries']:,} pages, {base['commit']})" for base in values.get("bases", ())]
     shown_bases = {"bases": ", ".join(bases)} if bases else {}
-    for name, value in (values | {"rule": rule, "keep": keep} | shown_bases).items():
+    for name, value in (values | {"rule": rule_text(rule), "keep": keep} | shown_bases).items():
         shown = f"{value:,}" if isinstance(value, int) else value
         click.echo(f"{name.replace('_', ' '):<8} {shown}")

@@ -8,11 +8,12 @@ import click
 import msgspec
 
 from dedup_service.core.rules.keep import Keep
+from dedup_service.core.rules.profiles import rule_text
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG
 from dedup_service.interfaces.cli.support.progress import stages_progress
 from dedup_service.runtime.embedded.administration import compact_state
-from dedup_service.runtime.embedded.folder import FolderKind
+from dedup_service.runtime.embedded.folder import FolderKind, state_in
 from dedup_service.runtime.embedded.state import PAGES_FOLDER
 from dedup_service.runtime.embedded.state_info import StateInfo, state_info
 from dedup_service.runtime.store.store_info import StoreInfo, disk_bytes, store_info
@@ -32,6 +33,7 @@ def info_command(folder: str, *, as_json: bool) -> None:
     Memory is that of a process that has the state open, at the last commit. This also works while another process
     writes to the folder. Of a folder of `serve`, it shows the last snapshot.
     """
+    folder = state_in(folder)
     is_service = (Path(folder) / FolderKind.SERVICE.mark).exists()
     info = store_info(Path(folder) / PAGES_FOLDER) if is_service else state_info(folder)
     if as_json:
@@ -51,6 +53,7 @@ def compact_command(folder: str) -> None:
     kept once, and needs room for a million pages of it, and for the journal, while it runs. It may be interrupted at
     any time.
     """
+    folder = state_in(folder)
     before = _disk_bytes(folder)
     with stages_progress() as report:
         if (Path(folder) / FolderKind.SERVICE.mark).exists():
@@ -111,7 +114,7 @@ def _sizes(title: str, sizes: Mapping[str, int], pages: int) -> Any:
 def _rows(info: StateInfo) -> list[tuple[str, str]]:
     return [
         ("space", info.space_id),
-        ("rule", str(MatchRule.from_dict(info.rule))),
+        ("rule", rule_text(MatchRule.from_dict(info.rule))),
         ("keep", str(Keep.from_dict(info.keep))),
         *(("base", f"{name}, at record {records:,}") for name, records in info.bases),
         ("last sequence", f"{info.sequence:,}"),

@@ -56,24 +56,32 @@ def _summary(console: Console, values: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    kind = "unknown" if verdict is None else verdict["kind"]
-    if verdict is not None and verdict["of_url"]:
-        base = f", in the base {verdict['of_base']}" if "of_base" in verdict else ""
-        kind += f" of {verdict['of_url']} (sequence {verdict['of']}{base})"
+    first = values["first_verdict"]
+    letters = f"{page['letters_counted']:,} letters as they are counted"
+    if page["letters"] != page["letters_counted"]:
+        letters += f" ({page['letters']:,} in the text)"
     rows = [
         ("page", f"{page['url']} (sequence {page['sequence']}, {page['id']})"),
         ("title", page["title"]),
-        ("verdict", kind),
+        ("verdict", "unknown" if verdict is None else _kind_of(verdict)),
         ("reason", (verdict or {}).get("reason") or "none"),
+        *([] if first is None else [("at first", _kind_of(first)), ("its reason", first["reason"] or "none")]),
         ("decided by", DECIDED_BY[values["decided_by"]]),
         ("kept now", "yes: new pages are compared with it" if page["kept"] else "no"),
-        ("text", f"{page['letters']:,} letters, {page['sentences']} sentences, {page['numbers']} numbers"),
+        ("text", f"{letters}, {page['sentences']} sentences, {page['numbers']} numbers"),
         ("space", values["space"]),
         ("rule", f"{values['policy']['text']} (since record {values['policy']['since']})"),
     ]
     for name, value in rows:
         table.add_row(name, Text(terminal_safe(str(value))))
     console.print(table)
+
+
+def _kind_of(verdict: dict[str, Any]) -> str:
+    if not verdict["of_url"]:
+        return str(verdict["kind"])
+    base = f", in the base {verdict['of_base']}" if "of_base" in verdict else ""
+    return f"{verdict['kind']} of {verdict['of_url']} (sequence {verdict['of']}{base})"
 
 
 def _pair(console: Console, pair: dict[str, Any]) -> None:
@@ -110,7 +118,7 @@ def _channels(console: Console, pair: dict[str, Any]) -> None:
     keys = pair["keys"]
     if keys["used"]:
         shared = f"{len(keys['shared'])} of {keys['one']} and {keys['other']} shared"
-        table.add_row("keys", _cell(shared), "", "", "", _cell(_list(keys["shared"])), "", "")
+        table.add_row("keys", _cell(shared), "", "", "", "", "", "")
     console.print(table)
 
 

@@ -22,6 +22,7 @@ from dedup_service.core.features.weighting_schemes import SCHEMES
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, RULES
 from dedup_service.core.rules.rule import MatchRule
+from dedup_service.runtime.embedded.folder import state_in
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.readers.columns import Columns
@@ -261,7 +262,7 @@ def topics_from(options: Mapping[str, Any]) -> "Topics":
 
 
 def state_folder(options: Mapping[str, Any]) -> str | None:
-    """Return the state folder that the options of TARGET name, or None if they name a broker.
+    """Return the state folder that the options of TARGET name, itself or as a JOBDIR; None if they name a broker.
 
     Raises UsageError for both or neither, and for a folder with bases of a service's log. What only the environment
     names, a broker or bases, yields to --state.
@@ -278,8 +279,7 @@ def state_folder(options: Mapping[str, Any]) -> str | None:
         )
     if not options["state"] and not options["bootstrap"]:
         raise click.UsageError("no log is named: give --bootstrap HOST:PORT, or --state DIR")
-    folder: str | None = options["state"]
-    return folder
+    return state_in(options["state"]) if options["state"] else None
 
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

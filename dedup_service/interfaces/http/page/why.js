@@ -58,7 +58,7 @@ async function show() {
   showNeighbours(answer);
 }
 
-function showVerdict({ page, verdict, decided_by: decided, policy, space, notes }) {
+function showVerdict({ page, verdict, first_verdict: first, decided_by: decided, policy, space, notes, has_groups: hasGroups }) {
   const original = verdict.of_url ? [" of ", link(verdict.of_url)] : [];
   if (verdict.of_base) original.push(" in the base ", foreign(verdict.of_base));
   showSection("verdict",
@@ -66,7 +66,8 @@ function showVerdict({ page, verdict, decided_by: decided, policy, space, notes 
       verdict.reason ? el("q", {}, foreign(verdict.reason)) : null, ` ${DECIDED[decided] ?? decided}`, verdict.guard ? ` (${verdict.guard})` : null, "."),
     el("dl", { class: "facts" },
       fact("Page", link(page.url, page.title || page.url)),
-      fact("Group", el("a", { href: `/group?sequence=${page.sequence}` }, "all its copies")),
+      first ? fact("Verdict at first", foreign(first.reason ? `${first.kind}: ${first.reason}` : first.kind)) : null,
+      hasGroups ? fact("Group", el("a", { href: `/group?sequence=${page.sequence}` }, "all its copies")) : null,
       fact("Score of the verdict", score(verdict.score)),
       fact("Rule in force", foreign(policy.text)),
       fact("Space", space)),
@@ -95,7 +96,7 @@ function sides(one, other) {
     ["URL", (page) => link(page.url)],
     ["Sequence", (page) => count(page.sequence)],
     ["Compared with later pages", (page) => (page.kept ? "yes" : "no")],
-    ["Letters", (page) => count(page.letters)],
+    ["Letters, as they are counted", (page) => count(page.letters_counted)],
     ["Shingles", (page) => count(page.shingles)],
     ["Sentences", (page) => count(page.sentences)],
     ["Numbers in the text", (page) => count(page.numbers)],

@@ -3,7 +3,7 @@ import { el, table } from "./dom.js";
 
 export function bitsOf(pair) {
   const { keys } = pair;
-  const shared = keys.shared.length ? `${keys.shared.length} keys are shared, of ${keys.one} and ${keys.other}: ${keys.shared.join(", ")}.` : "No key is shared.";
+  const shared = keys.shared.length ? `${keys.shared.length} keys are shared, of ${keys.one} and ${keys.other}.` : "No key is shared.";
   return [
     ...pair.channels.flatMap(channelOf),
     el("h3", {}, "Keys"),

@@ -41,7 +41,7 @@ from dedup_service.core.log_records import (
 )
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
-from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.profiles import rule_for, rule_text
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.corrections import Correction, with_force
@@ -228,17 +228,17 @@ def _check_pages(topics: Topics, first: PolicyRecord, binding: LogBinding) -> No
 
 def check_policy(in_force: Policy, requested: RequestedPolicy) -> None:
     """Raise PolicyDiffersError if rule, action or bounds of the service differ from those of the log."""
-    rule_differs = requested.rule is not None and requested.rule != in_force.rule
+    rule, asked = in_force.rule, requested.rule or in_force.rule
     action_differs = requested.action is not None and requested.action is not in_force.action
     keep_differs = requested.keep is not None and requested.keep != in_force.keep
     if requested.may_be_lower and in_force.lowered and requested.keep == in_force.lowered:
         keep_differs = False
-    if not rule_differs and not action_differs and not keep_differs:
+    if rule == asked and not action_differs and not keep_differs:
         return
     differences = [
         f"{name} {theirs}, requested is {ours}"
         for differs, name, theirs, ours in (
-            (rule_differs, "rule", in_force.rule, requested.rule),
+            (rule != asked, "rule", rule_text(rule), rule_text(asked, than=rule)),
             (action_differs, "action", in_force.action, requested.action),
             (keep_differs, "keep", in_force.keep, requested.keep),
         )
@@ -352,7 +352,7 @@ def change_policy(
     now = _policy_at(connection, topics, in_force, sequence)
     if now.sequence != sequence:
         raise PolicyOvertakenError(
-            f"another policy came first, at sequence {now.sequence}: {now.policy.rule}; action "
+            f"another policy came first, at sequence {now.sequence}: {rule_text(now.policy.rule)}; action "
             f"{now.policy.action.value}. The requested one was to replace that of sequence {in_force.sequence}, so it "
             f"has no effect (its record is at {sequence}): look at the policy in force with `twinsieve policy show`, "
             "and repeat the command if you still want it"
@@ -513,8 +513,9 @@ def begin_with_bases(
         if replace(first.policy, action=asked.action if action is None else first.policy.action) != asked:
             names = ", ".join(base.name for base in first.policy.bases)
             begun = f"with the bases {names}" if names else "without bases"
+            by = "" if first.policy.rule == asked.rule else f" and by the rule {rule_text(first.policy.rule)}"
             raise ConfigurationError(
-                f"{topics.fingerprints} was begun {begun} and by {first.policy.rule}; bases are given to an empty log "
-                "alone. Leave --base out, or begin another log with --prefix"
+                f"{topics.fingerprints} was begun {begun}{by}; bases are given to an empty log alone. "
+                "Leave --base out, or begin another log with --prefix"
             )
     return policy_in_force(connection, topics)

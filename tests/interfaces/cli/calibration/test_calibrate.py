@@ -40,6 +40,16 @@ def test_the_profile_gives_the_same_figures_to_evaluate(cli: Cli, known: Crawl, 
     assert found["not_scored"]["kind edited"] == {"flagged": chosen["grey"], "of": report(tmp_path)["pairs"]["grey"]}
 
 
+def test_every_rule_that_is_shown_can_be_used(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """The profile as it is comes first, the one that is written is marked; `evaluate` gives each its counts."""
+    ran = cli("calibrate", *known, "--precision", "0.9", "--profile", "broad", "-o", tmp_path / "c", "--no-plots")
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in ran.out.splitlines() if "│" in line]
+    assert [row[0].partition(":")[0] for row in rows] == ["broad, as it is", "→ score +0.8", "words", "body"]
+    for name, row in zip(["broad", tmp_path / "c" / "profile.toml", rows[2][0], rows[3][0]], rows, strict=True):
+        found = json.loads(cli("evaluate", *known, "--profile", name, "--json").out)
+        assert f"{found['right']}/{found['right'] + found['wrong']}" == row[2]
+
+
 def test_evaluate_reproduces_every_point_of_the_rule_s_curve(cli: Cli, known: Crawl, tmp_path: Path) -> None:
     """Tightened and loosened rules, written as profiles, are scored one by one."""
     cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
@@ -47,14 +57,10 @@ def test_evaluate_reproduces_every_point_of_the_rule_s_curve(cli: Cli, known: Cr
     assert parse_profile((tmp_path / "profile.toml").read_text()).keys
     points = {point["threshold"]: point for point in report(tmp_path)["channels"]["rule"]["curve"]}
     chosen = report(tmp_path)["channels"]["rule"]["chosen"]["threshold"]
-    for offset in (0.3, 0.12, 0.0, -0.15):
-        rows = [
-            dict(row) if row["name"] == "same text" else row | {"jaccard": row["jaccard"] + offset - chosen}
-            for row in base["match"]
-        ]
-        lines = ["[candidates]", "body = 3", "words = 3", "keys = true"]
+    for offset in (3.0, 1.2, 0.0, -1.5):
+        rows = [row | {"score": round(row["score"] + offset - chosen, 4)} for row in base["match"]]
+        lines = ["[candidates]", "words = 3", "keys = true"]
         for row in rows:
-            row["jaccard"] = row["jaccard"] if row["name"] == "same text" else round(min(row["jaccard"], 0.99), 4)
             lines += ["[[match]]", *(f"{name} = {json.dumps(value)}" for name, value in row.items())]
         profile = tmp_path / f"{offset}.toml"
         profile.write_text("\n".join(lines))

@@ -19,7 +19,7 @@ def state(cli: Cli, tmp_path: Path) -> Path:
 
 def test_the_rule_in_force_is_shown(cli: Cli, state: Path) -> None:
     """It is shown as text and as JSON, whatever the space of the state."""
-    assert f"rule     {rule_for()}\n" in cli("policy", "show", "--state", state).out
+    assert "rule     balanced\n" in cli("policy", "show", "--state", state).out
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert shown["rule"] == rule_for().to_dict()
     assert shown["space"]
@@ -28,9 +28,9 @@ def test_the_rule_in_force_is_shown(cli: Cli, state: Path) -> None:
 def test_a_new_rule_is_a_record_of_the_log(cli: Cli, state: Path) -> None:
     """Setting the same rule again adds no record."""
     first = cli("policy", "set", "--state", state, "--profile", "balanced:2")
-    assert (first.code, first.out) == (0, f"sequence 4: {rule_for(k=2)}\n")
+    assert (first.code, first.out) == (0, "sequence 4: balanced:2\n")
     again = cli("policy", "set", "--state", state, "--profile", "balanced:2")
-    assert (again.code, again.out) == (0, f"the log already has this policy: {rule_for(k=2)}\n")
+    assert (again.code, again.out) == (0, "the log already has this policy: balanced:2\n")
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert shown["rule"] == rule_for(k=2).to_dict()
     assert json.loads(cli("state", "info", state, "--json").out)["policies"] == 2
@@ -39,7 +39,7 @@ def test_a_new_rule_is_a_record_of_the_log(cli: Cli, state: Path) -> None:
 def test_bounds_of_expiry_are_set_and_shown(cli: Cli, state: Path) -> None:
     """They are a record of the log and keep the rule; `all` ends expiry."""
     ran = cli("policy", "set", "--state", state, "--keep", "2,90d")
-    assert (ran.code, ran.out) == (0, f"sequence 4: {rule_for()}; keep 2 pages, 90d\n")
+    assert (ran.code, ran.out) == (0, "sequence 4: balanced; keep 2 pages, 90d\n")
     assert "keep     2 pages, 90d\n" in cli("policy", "show", "--state", state).out
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert (shown["rule"], shown["keep"]) == (rule_for().to_dict(), {"max_pages": 2, "max_age_minutes": 129_600})

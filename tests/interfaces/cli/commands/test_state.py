@@ -19,7 +19,7 @@ def test_counts_of_a_state(cli: Cli, tmp_path: Path) -> None:
     assert (info["pages"]["unique"], info["pages"]["unchanged"]) == (2, 1)
     shown = cli("state", "info", state).out
     assert space in shown
-    assert "a shared key" in shown
+    assert "balanced" in shown
 
 
 def test_sizes_by_structure(cli: Cli, tmp_path: Path) -> None:

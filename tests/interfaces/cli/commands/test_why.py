@@ -100,6 +100,38 @@ def test_a_rule_without_a_score_shows_none(cli: Cli, tmp_path: Path) -> None:
     assert "the score" not in shown
 
 
+def test_letters_are_as_bounds_count_them_and_keys_are_a_number(cli: Cli, state: Path) -> None:
+    """The letters of an alphabet are about half as many; all keys are in the JSON."""
+    shown, values = cli("why", "p1", "--state", state).out, cli("why", "p1", "--state", state, "--json").lines[0]
+    page, keys = values["page"], values["match"]["keys"]
+    assert abs(page["letters_counted"] - page["letters"] * 8 / 15) < 2
+    assert f"{page['letters_counted']:,} letters as they are counted ({page['letters']:,} in the text)" in shown
+    assert f"{len(keys['shared'])} of {keys['one']} and {keys['other']} shared" in shown
+    assert keys["shared"]
+    assert keys["shared"][0] not in shown
+
+
+def test_an_unchanged_page_has_its_first_verdict_too(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """That of the visit with the same text; the JSON of other pages has none."""
+    again = write_lines(tmp_path / "again.jsonl", [page(0, TEXT)])
+    assert cli("filter", again, "--state", state, "-q").lines[0]["verdict"] == "unchanged"
+    shown = [" ".join(line.split()) for line in cli("why", "p0", "--state", state).out.splitlines()]
+    first = shown.index("at first unique")
+    assert shown[first - 1 : first + 2] == ["reason same URL, same body", "at first unique", "its reason none"]
+    firsts = [cli("why", name, "--state", state, "--json").lines[0]["first_verdict"] for name in ("#6", "#2", "#1")]
+    assert [first and first["kind"] for first in firsts] == ["unique", None, None]
+
+
+def test_a_jobdir_is_the_state_in_it(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """For all that read or change a state that exists."""
+    job = tmp_path / "job"
+    job.mkdir()
+    state.rename(job / "twinsieve")
+    for command in (["why", "p1", "--state", job], ["policy", "show", "--state", job], ["state", "info", job]):
+        assert cli(*command).code == 0
+    assert cli("state", "info", tmp_path).code == 1
+
+
 def test_a_kept_page_is_explained_by_its_neighbours(cli: Cli, state: Path) -> None:
     """Each neighbour has the bounds that it failed; --json gives the JSON of the dashboard."""
     ran = cli("why", "p2", "--state", state)
