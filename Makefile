@@ -29,7 +29,7 @@ ACTIONLINT  = if command -v go >/dev/null; then CGO_ENABLED=0 go -C .github/acti
   -shellcheck= -pyflakes=; else echo "Go was not found: actionlint did not check the workflows"; fi
 ENGINE ?= docker
 IMAGE  ?= twinsieve
-# Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
+# Strict: a broken link or anchor fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help

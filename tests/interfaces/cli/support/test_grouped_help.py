@@ -3,17 +3,10 @@
 import click
 import pytest
 
-from dedup_service.interfaces.cli.main import twinsieve
 from dedup_service.interfaces.cli.support.grouped_help import GROUPS, GroupedCommand
-from docs.settings import commands
+from docs.commands import commands, help_of
 
-COMMANDS = dict(commands(twinsieve, ""))
-
-
-def shown(name: str) -> str:
-    """Return the help of the command `name`."""
-    command = COMMANDS[name]
-    return command.get_help(click.Context(command, info_name=f"twinsieve {name}", terminal_width=100))
+COMMANDS = dict(commands())
 
 
 def test_each_option_is_in_one_group() -> None:
@@ -27,18 +20,18 @@ def test_each_option_is_in_one_group() -> None:
 def test_help_ends_with_an_example(name: str) -> None:
     """Its last line is a command line of this command, which tests of the documents parse."""
     assert isinstance(COMMANDS[name], GroupedCommand)
-    *_, heading, example = shown(name).splitlines()
+    *_, heading, example = help_of(name).splitlines()
     assert heading == "Example:"
     assert example.startswith(f"  twinsieve {name} ")
 
 
 def test_groups_have_one_order() -> None:
     """What a new user needs comes first; what is for research, and --help, last."""
-    headings = [line[:-1] for line in shown("filter").splitlines() if line.endswith(":") and line[0] != " "]
+    headings = [line[:-1] for line in help_of("filter").splitlines() if line.endswith(":") and line[0] != " "]
     assert headings == ["Input", "Output", "State", "What is a duplicate", "Limits", "Expert", "Options", "Example"]
-    assert shown("filter").index("Expert:") < shown("filter").index("--space")
+    assert help_of("filter").index("Expert:") < help_of("filter").index("--space")
 
 
 def test_a_command_has_no_empty_group() -> None:
     """A group of which a command has no option is not shown; without options, --help is all."""
-    assert shown("state compact").splitlines()[-5:-2] == ["Options:", "  -h, --help  Show this message and exit.", ""]
+    assert help_of("state compact").splitlines()[-5:-2] == ["Options:", "  -h, --help  Show this message and exit.", ""]
