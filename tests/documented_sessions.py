@@ -7,9 +7,11 @@ lines. All other blocks are for reading only.
 
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.crawler.running import ROOT, environment
@@ -17,6 +19,8 @@ from tests.hangs import HANG_S
 
 _BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ (.*(?:(?<=\\)\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+_MARK = "--- the next command ---"
 
 
 def section(page: str, heading: str) -> str:
@@ -27,34 +31,44 @@ def section(page: str, heading: str) -> str:
 
 
 def run(text: str, folder: Path, *, instead: Mapping[str, str] | None = None) -> None:
-    """Run the blocks of `text` in a folder, and compare what they print. instead: text → what it is in this run."""
+    """Run the blocks of `text` in a folder, in one shell, and compare what each command prints.
+
+    instead: text → what it is in this run.
+    """
     for old, new in (instead or {}).items():
         assert old in text
         text = text.replace(old, new)
-    blocks = _BLOCK.findall(text)
-    assert any(language == "console" for language, *_ in blocks)
-    for language, title, block in blocks:
+    typed: list[tuple[str, str]] = []
+    for language, title, block in _BLOCK.findall(text):
         if title:
             (folder / title).write_text(block, "utf-8")
         elif language == "console":
-            for command, expected in _COMMAND.findall(block):
-                printed = _printed(command, folder)
-                assert re.fullmatch(_pattern(expected), printed), f"$ {command}\n{printed}\nis not\n{expected}"
+            typed += _COMMAND.findall(block)
+    assert typed
+    for (command, expected), printed in zip(typed, _printed([command for command, _ in typed], folder), strict=True):
+        assert re.fullmatch(_pattern(expected), printed), f"$ {command}\n{printed}\nis not\n{expected}"
 
 
-def _printed(command: str, folder: Path) -> str:
+def _printed(commands: Sequence[str], folder: Path) -> list[str]:
+    """Return what each command prints. Jobs in the background end with the last one."""
+    script = "".join(f"{command}\nprintf '\\n{_MARK}\\n'\n" for command in commands)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", command],
+    shell = subprocess.Popen(
+        ["bash", "-c", f"trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n{script}"],
         cwd=folder,
         env={**environment(), "PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=HANG_S,
-        check=False,
+        start_new_session=True,
     )
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    try:
+        printed, _ = shell.communicate(timeout=HANG_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+    pieces = printed.split(f"\n{_MARK}\n")[:-1]
+    return ["".join(f"{line.rstrip()}\n" for line in piece.splitlines()) for piece in pieces]
 
 
 def _pattern(expected: str) -> str:
