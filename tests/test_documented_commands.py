@@ -75,6 +75,7 @@ def options(command: click.Command) -> set[str]:
 
 
 EVERY_OPTION = options(twinsieve)
+PROGRAM = click.Context(twinsieve, **twinsieve.context_settings)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -87,7 +88,7 @@ def test_commands_are_accepted(document: str) -> None:
         if found is None or found[1][:1] == ["--help"]:
             continue
         try:
-            found[0].make_context(found[0].name, [*found[1]]).close()
+            found[0].make_context(found[0].name, [*found[1]], parent=PROGRAM).close()
         except click.UsageError as error:
             wrong.append((" ".join(words), error.format_message()))
     for words in mentions(text):
