@@ -23,11 +23,15 @@ _COMMAND = re.compile(r"^\$ (.*(?:(?<=\\)\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTIL
 _MARK = "--- the next command ---"
 
 
-def section(page: str, heading: str) -> str:
+def page(name: str) -> str:
+    """Return the text of a page."""
+    return (ROOT / name).read_text("utf-8")
+
+
+def section(name: str, heading: str) -> str:
     """Return the section of a page that begins with the line `heading`, with what is below it."""
-    text = (ROOT / page).read_text("utf-8")
     level = heading.partition(" ")[0]
-    return text.partition(f"\n{heading}\n")[2].partition(f"\n{level} ")[0]
+    return page(name).partition(f"\n{heading}\n")[2].partition(f"\n{level} ")[0]
 
 
 def run(text: str, folder: Path, *, instead: Mapping[str, str] | None = None) -> None:
