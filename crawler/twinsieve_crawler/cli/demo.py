@@ -78,12 +78,7 @@ FAST = {
 @click.option(
     "--delay", metavar="SECONDS", type=click.FloatRange(0), default=0, help="Time between two pages. [default: 0]"
 )
-@click.option(
-    "--keep",
-    "results",
-    metavar="DIR",
-    help="Keep state, pages and verdicts in this new folder. [default: a temporary folder]",
-)
+@click.option("--keep", "results", metavar="DIR", help="Keep state, pages and verdicts in this new folder.")
 @click.option("--serve-only", is_flag=True, help="Only serve the site, until Ctrl-C, for your own crawler.")
 @with_options(DASHBOARD, PUBLISHING[0])
 def demo_command(
