@@ -2,7 +2,7 @@
 
 A block with a title is a file that the reader writes. In a block of `console`, each line that begins with `$ ` is a
 command, and the lines under it are what a terminal shows then: `…` stands for any text in a line, and alone for any
-lines. All other blocks are for reading only.
+lines. Blanks at both ends of a line do not count: programs of systems differ there. All other blocks are for reading.
 """
 
 import os
@@ -72,12 +72,12 @@ def _printed(commands: Sequence[str], folder: Path) -> list[str]:
         with suppress(ProcessLookupError):
             os.killpg(shell.pid, signal.SIGKILL)
     pieces = printed.split(f"\n{_MARK}\n")[:-1]
-    return ["".join(f"{line.rstrip()}\n" for line in piece.splitlines()) for piece in pieces]
+    return ["".join(f"{line.strip()}\n" for line in piece.splitlines()) for piece in pieces]
 
 
 def _pattern(expected: str) -> str:
     def lines() -> Iterator[str]:
         for line in expected.splitlines():
-            yield "(?:.*\n)*?" if line == "…" else re.escape(line.rstrip()).replace("…", ".*") + "\n"
+            yield "(?:.*\n)*?" if line == "…" else re.escape(line.strip()).replace("…", ".*") + "\n"
 
     return "".join(lines())
