@@ -26,6 +26,7 @@ from importlib.metadata import version
 from itertools import accumulate, product
 from pathlib import Path
 
+import jieba
 import opencc
 import regex
 import unicodedata2 as unicodedata
@@ -167,19 +168,56 @@ def _maybe_traditional() -> frozenset[int]:
     return frozenset(code for code, after in pairs if chr(code) != after or not chr(code).encode("gb2312", "ignore"))
 
 
+WORDS_OF_TAIWAN = "軟體 軟件,資訊 信息,網路 網絡,程式 程序,影片 視頻,專案 項目,設定 設置"
+"""Words of Taiwan that the mainland writes now and then, and its own ones, which are far more frequent there."""
+
+COMMON = 5
+"""Frequency of a word in jieba's dictionary from which it counts; the most frequent have 10^5 and more."""
+
+
 def _simplified_forms() -> Iterator[tuple[str, str]]:
-    """Yield what OpenCC's conversion t2s replaces, words first, with what replaces it."""
+    """Yield what is replaced, words first, with what replaces it.
+
+    That is OpenCC's conversion t2s, and the words of Taiwan and Hong Kong that its conversions to the words of the
+    mainland know, where these are common. Not replaced is what the mainland writes, too, in another sense, as 程序, or
+    as part of a longer word, as 尼日 of 尼日利亚: by the dictionary of jieba.
+    """
     converter = opencc.OpenCC("t2s")
-    package = Path(opencc.__file__).parent / "clib"
-    with tempfile.NamedTemporaryFile() as words:
-        files = ["-i", str(package / "share" / "opencc" / "TSPhrases.ocd2"), "-o", words.name]
-        subprocess.run([package / "bin" / "opencc_dict", *files, "-f", "ocd2", "-t", "text"], check=True)  # noqa: S603
-        for line in Path(words.name).read_text(encoding="utf-8").splitlines():
-            word = line.split("\t")[0]
-            yield word, converter.convert(word)
+    replaced = {word: converter.convert(own) for word, own in (pair.split() for pair in WORDS_OF_TAIWAN.split(","))}
+    for dictionary, conversion in (("TWPhrasesRev", "tw2sp"), ("HKPhrasesRev", "hk2sp")):
+        with_words = opencc.OpenCC(conversion)
+        for word in _words_of(dictionary):
+            plain, mainland = converter.convert(word), with_words.convert(word)
+            is_sure = _is_of_the_mainland(mainland) and not _is_of_the_mainland(plain)
+            if len(word) > 1 and (is_sure or plain == mainland):  # the latter have a replaced one in them: 軟體動物
+                replaced.setdefault(word, mainland)
+    for word in _words_of("TSPhrases"):
+        replaced.setdefault(word, converter.convert(word))
+    yield from replaced.items()
     characters = [chr(code) for code in range(0x2E80, CODES) if code not in SURROGATES]
     converted = converter.convert("\n".join(characters)).split("\n")
     yield from (pair for pair in zip(characters, converted, strict=True) if pair[0] != pair[1])
+
+
+@cache
+def _mainland() -> str:
+    """Return the words of jieba's dictionary, each after a line break."""
+    jieba.initialize()
+    return "\n".join(word for word, frequency in jieba.dt.FREQ.items() if frequency >= COMMON)
+
+
+def _is_of_the_mainland(word: str) -> bool:
+    return word in _mainland()
+
+
+def _words_of(dictionary: str) -> Iterator[str]:
+    """Yield the words of a dictionary of OpenCC."""
+    package = Path(opencc.__file__).parent / "clib"
+    with tempfile.NamedTemporaryFile() as words:
+        files = ["-i", str(package / "share" / "opencc" / f"{dictionary}.ocd2"), "-o", words.name]
+        subprocess.run([package / "bin" / "opencc_dict", *files, "-f", "ocd2", "-t", "text"], check=True)  # noqa: S603
+        for line in Path(words.name).read_text(encoding="utf-8").splitlines():
+            yield line.split("\t")[0]
 
 
 # What a character counts for. ----------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class MatchRow:
     Attributes:
         name: Quoted by the reason of a verdict.
         min_letters: Letters that both bodies have at least; 15 letters of an alphabet count as 8.
-        jaccard: Required. Estimated share of shingles (five characters, or three words) in common, at least; above 0, up to 1.
+        jaccard: Required. Share of shingles (five characters, or three words) in common, at least; above 0, up to 1.
         containment: Estimated share of the smaller page's shingles that the other has, at least; 0 to 1.
         title: Share of title terms in common, at least; 0 to 1.
         title_on_host: The same for two pages of one host that have titles, at least; 0 to 1. Other pairs pass.

@@ -291,8 +291,7 @@ pub(crate) mod tests {
             let mut packed = Vec::new();
             let Self { counts, figures, sketch, sentences, terms, numbers, metadata, tokens } = self;
             let (counts, figures, tokens) = (*counts, *figures, [&tokens[..tokens.len().min(3)], tokens]);
-            Content { counts, figures, sketch, sentences, terms, numbers, metadata, tokens }
-                .pack(&mut packed);
+            Content { counts, figures, sketch, sentences, terms, numbers, metadata, tokens }.pack(&mut packed);
             packed
         }
     }

@@ -415,7 +415,9 @@ mod tests {
         let exact = Row { figures: Some(1.0), ..row(0.7) };
         let compare = |rows: Vec<Row>| table(rows).compare(&side(&kept), &side(&other), &[], false);
         let number_of = |found| match found {
-            Compared::Match(Match { score, by: MatchedBy::Row(number) }) if (0.8..0.82).contains(&score) => Some(number),
+            Compared::Match(Match { score, by: MatchedBy::Row(number) }) if (0.8..0.82).contains(&score) => {
+                Some(number)
+            }
             _ => None,
         };
         assert_eq!(number_of(compare(vec![exact.clone(), row(0.8), row(0.7)])), Some(1));

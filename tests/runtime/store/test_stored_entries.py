@@ -32,9 +32,11 @@ def opened(folder: Path) -> StoredEntries:
 
 
 def with_another_sketch(page: PreparedPage, seed: int) -> PreparedPage:
-    """Return a page of which only the first bytes of the sketch, those of the sieve, are as before."""
-    sketch = Evidence(page.evidence).sketch
-    other = sketch[:SIEVE_BYTES] + random.Random(seed).randbytes(SKETCH_BYTES - SIEVE_BYTES)
+    """Return a page of which only the first bytes of the sketch, those of the sieve, are close to those before."""
+    sketch, chosen = Evidence(page.evidence).sketch, random.Random(seed)
+    flipped = sum(1 << bit for bit in chosen.sample(range(8 * SIEVE_BYTES), 40))
+    sieve = int.from_bytes(sketch[:SIEVE_BYTES], "little") ^ flipped
+    other = sieve.to_bytes(SIEVE_BYTES, "little") + chosen.randbytes(SKETCH_BYTES - SIEVE_BYTES)
     return replace(page, evidence=page.evidence.replace(sketch, other))
 
 

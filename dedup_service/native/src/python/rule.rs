@@ -85,7 +85,12 @@ pub(super) fn similarity(
     let distance = Distance { words: distance.0, body: distance.1 };
     let found = work(py, || Ok::<_, TableError>(Similarity::of(&one, &other, distance, &common, same_host)))?;
     let quantities = PyDict::new(py);
-    for (name, value) in [("jaccard", found.jaccard), ("whole_jaccard", found.whole_jaccard), ("figures", found.figures), ("score", found.score())] {
+    for (name, value) in [
+        ("jaccard", found.jaccard),
+        ("whole_jaccard", found.whole_jaccard),
+        ("figures", found.figures),
+        ("score", found.score()),
+    ] {
         quantities.set_item(name, value)?;
     }
     for (name, quantity) in AT_LEAST.iter().chain(&AT_MOST) {

@@ -1,4 +1,5 @@
-//! From traditional to simplified Chinese, as `OpenCC`'s conversion `t2s`.
+//! From traditional to simplified Chinese, as `OpenCC`'s conversion `t2s`, and from words of Taiwan and Hong Kong to those
+//! of the mainland (`make_tables.py` says which).
 //!
 //! At each place the longest word of its list of words is replaced, else the character. What describes a character by
 //! its parts, `⿰木木`, stays as it is.
@@ -91,6 +92,8 @@ mod tests {
     fn words_go_before_characters_and_descriptions_stay() {
         for (traditional, plain) in [
             ("憑藉慰藉", "凭借慰藉"),
+            ("軟體動物與軟體", "软体动物与软件"),
+            ("尼日利亞的程序", "尼日利亚的程序"),
             ("⿰漢⿱漢漢漢", "⿰漢⿱漢漢汉"),
             ("⿲漢漢 漢", "⿲漢漢 汉"),
             ("⿰⿰漢漢", "⿰⿰漢漢"),

@@ -101,7 +101,7 @@ def test_the_example_log_is_what_is_written() -> None:
     assert list(map(type, records)) == kinds
     policy = records[4]
     assert isinstance(policy, PolicyRecord)
-    assert policy.policy.rule.verified == (MatchRow(name="nearly equal", jaccard=0.85, numbers=0.5),)
+    assert policy.policy.rule.verified == (MatchRow(name="nearly equal", jaccard=0.85, figures=0.5),)
 
 
 def test_the_columns_of_a_batch_are_named() -> None:
