@@ -30,7 +30,7 @@ ACTIONLINT  = if command -v go >/dev/null && CGO_ENABLED=0 GOBIN=$(CURDIR)/build
   then build/bin/actionlint -shellcheck= -pyflakes=; else echo "Go did not build actionlint: workflows are not checked"; fi
 ENGINE ?= docker
 IMAGE  ?= twinsieve
-# Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
+# Strict: a broken link or anchor fails the build.
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help

@@ -10,7 +10,7 @@ import pytest
 
 from dedup_service.interfaces.cli.main import twinsieve
 from dedup_service.interfaces.scrapy.settings import NAMES
-from docs.settings import PAGE, page
+from docs.made import FOLDER, PARTS, page
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -75,6 +75,7 @@ def options(command: click.Command) -> set[str]:
 
 
 EVERY_OPTION = options(twinsieve)
+PROGRAM = click.Context(twinsieve, **twinsieve.context_settings)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -87,7 +88,7 @@ def test_commands_are_accepted(document: str) -> None:
         if found is None or found[1][:1] == ["--help"]:
             continue
         try:
-            found[0].make_context(found[0].name, [*found[1]]).close()
+            found[0].make_context(found[0].name, [*found[1]], parent=PROGRAM).close()
         except click.UsageError as error:
             wrong.append((" ".join(words), error.format_message()))
     for words in mentions(text):
@@ -119,6 +120,7 @@ def test_settings_and_variables_exist() -> None:
     assert named - known == set()
 
 
-def test_tables_of_settings_are_those_of_the_code() -> None:
-    """`python -m docs.settings` has nothing to write."""
-    assert PAGE.read_text("utf-8") == page(PAGE.read_text("utf-8"))
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_made_from_the_code_is_current(name: str) -> None:
+    """`python -m docs.made` has nothing to write."""
+    assert (FOLDER / name).read_text("utf-8") == page(name)

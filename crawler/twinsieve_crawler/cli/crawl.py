@@ -15,7 +15,8 @@ import msgspec
 
 from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     PROFILE,
@@ -156,7 +157,7 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     return settings
 
 
-@click.command("crawl", epilog=EPILOG)
+@click.command("crawl", cls=GroupedCommand, epilog="https://example.org/ -o articles.jsonl --state state --depth 3")
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
 @click.option(
     "--output",

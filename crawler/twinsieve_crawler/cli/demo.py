@@ -21,7 +21,8 @@ import msgspec
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import with_options
 from dedup_service.runtime.kafka.client.config import Connection
 from twinsieve_crawler.cli.crawl import PUBLISHING, exit_code
@@ -72,20 +73,18 @@ FAST = {
 """The site is local, so the crawl need not be slow; robots.txt is still obeyed."""
 
 
-@click.command("demo", epilog=EPILOG)
+@click.command("demo", cls=GroupedCommand, epilog="--dashboard 8080")
 @click.option("--json", "as_json", is_flag=True, help="Print rows and counts as one JSON document on standard output.")
 @click.option(
     "--delay", metavar="SECONDS", type=click.FloatRange(0), default=0, help="Time between two pages. [default: 0]"
 )
-@click.option(
-    "--keep", metavar="DIR", help="Keep state, pages and verdicts in this new folder. [default: a temporary folder]"
-)
+@click.option("--keep", "results", metavar="DIR", help="Keep state, pages and verdicts in this new folder.")
 @click.option("--serve-only", is_flag=True, help="Only serve the site, until Ctrl-C, for your own crawler.")
 @with_options(DASHBOARD, PUBLISHING[0])
 def demo_command(
     as_json: bool,
     delay: float,
-    keep: str | None,
+    results: str | None,
     serve_only: bool,
     dashboard: str | None,
     bootstrap: str | None,
@@ -101,8 +100,10 @@ def demo_command(
     if bootstrap and dashboard is not None:
         raise click.UsageError("--dashboard has no effect with --bootstrap: start `twinsieve serve --dashboard`")
     dashboard_from({"dashboard": dashboard})  # checked before the crawl
-    if keep and (Path(keep) / "state").exists():
-        raise ConfigurationError(f"--keep {keep!r} already has a state, of a site at another port: name a new folder")
+    if results and (Path(results) / "state").exists():
+        raise ConfigurationError(
+            f"--keep {results!r} already has a state, of a site at another port: name a new folder"
+        )
     if not serve_only:
         import_module("twinsieve_crawler.running")  # fail here if Scrapy is missing
     pages = build_site()
@@ -111,7 +112,7 @@ def demo_command(
         if serve_only:
             click.echo(f"{len(pages)} pages at {server.url} until Ctrl-C", err=True)
             threading.Event().wait()
-        folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-demo-")))
+        folder = Path(results or stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-demo-")))
         click.echo(f"Crawling {len(pages)} pages at {server.url}", err=True)
         folder.mkdir(parents=True, exist_ok=True)
         settings = FAST | {"DOWNLOAD_DELAY": delay} | ({} if dashboard is None else {"TWINSIEVE_DASHBOARD": dashboard})
@@ -121,7 +122,7 @@ def demo_command(
             ask_the_service(starts, folder, settings, bootstrap) if bootstrap else _crawl(starts, folder, settings)
         )
     right = _report(answers, pages, as_json=as_json)
-    if keep:
+    if results:
         click.echo(f"State, verdicts.jsonl and other results are in {folder}", err=True)
     return answers.code or (ExitCode.DONE if right else ExitCode.FAILED)
 

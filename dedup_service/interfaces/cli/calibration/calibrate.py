@@ -19,7 +19,8 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.calibration.measured_pairs import RULE, PairMeasurer, curves_of
 from dedup_service.interfaces.cli.calibration.report import as_dict, not_reached, profile_heading, show
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import SPACE, preparer_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
@@ -33,7 +34,7 @@ class NotReachedError(TwinsieveError):
     """No rule of the family reaches the precision. Request a lower one, or start from a stricter profile."""
 
 
-@click.command("calibrate", epilog=EPILOG)
+@click.command("calibrate", cls=GroupedCommand, epilog="pages.jsonl labels.jsonl --precision .995 -o calibration")
 @click.argument("pages", metavar="PAGES")
 @click.argument("pairs", metavar="PAIRS", type=click.Path(path_type=Path))
 @click.option(

@@ -19,7 +19,8 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     PROFILE,
     SPACE,
@@ -36,7 +37,7 @@ from dedup_service.runtime.workers.preparation import Preparer
 FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED})
 
 
-@click.command("evaluate", epilog=EPILOG)
+@click.command("evaluate", cls=GroupedCommand, epilog="pages.jsonl truth.jsonl --profile precise")
 @click.argument("pages", metavar="PAGES")
 @click.argument("truth", metavar="TRUTH", type=click.Path(path_type=Path))
 @click.option(

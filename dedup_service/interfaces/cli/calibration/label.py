@@ -21,7 +21,8 @@ from dedup_service.core.evaluation.active_sampling import CandidatePairs, inform
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     PROFILE,
     SPACE,
@@ -51,7 +52,7 @@ class Question:
     ids: tuple[str, str]
 
 
-@click.command("label", epilog=EPILOG)
+@click.command("label", cls=GroupedCommand, epilog="pages.jsonl -o labels.jsonl --max-pairs 100")
 @click.argument("pages", metavar="PAGES")
 @click.option(
     "--output",

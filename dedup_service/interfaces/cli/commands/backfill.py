@@ -13,7 +13,8 @@ import msgspec
 
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.size_limits import name_too_long, value_too_large
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     COLUMNS,
@@ -61,7 +62,7 @@ class _Counts:
     space: str = ""
 
 
-@click.command("backfill", epilog=EPILOG)
+@click.command("backfill", cls=GroupedCommand, epilog="'archive/*.warc.gz' --bootstrap kafka:9092 --share .3")
 @click.argument("sources", metavar="[FILE|FOLDER|ADDRESS|-]...", nargs=-1, required=True)
 @with_options(*BROKER)
 @click.option(

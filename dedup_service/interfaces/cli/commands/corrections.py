@@ -18,7 +18,8 @@ import msgspec
 
 from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.core.log_records import CorrectionRecord
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     SERVED_BASES,
     TARGET,
@@ -42,7 +43,9 @@ KIND = "correction"
 _encoder = msgspec.json.Encoder()
 
 
-@click.command("correct", epilog=EPILOG)
+@click.command(
+    "correct", cls=GroupedCommand, epilog="https://a.example/1 --duplicate-of https://a.example/2 --state state"
+)
 @click.argument("url")
 @click.option("--duplicate-of", metavar="URL", help="Mark the page as a duplicate of this one.")
 @click.option("--not-duplicate-of", metavar="URL", help="Mark the page as not a duplicate of this one.")
@@ -119,7 +122,7 @@ def _user() -> str | None:
         return None
 
 
-@click.command("corrections", epilog=EPILOG)
+@click.command("corrections", cls=GroupedCommand, epilog="--state state --export pairs.jsonl --pages pages.jsonl")
 @with_options(*TARGET, SERVED_BASES)
 @click.option("--json", "as_json", is_flag=True, help="Print each correction as one line of JSON.")
 @click.option(

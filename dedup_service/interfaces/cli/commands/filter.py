@@ -11,7 +11,8 @@ import click
 
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
 from dedup_service.interfaces.cli.support.kept_pages import KeptOutput, appends, open_kept
 from dedup_service.interfaces.cli.support.options import (
@@ -129,7 +130,7 @@ def _parse_verdicts(
     return None if named is None else tuple(kind for kind in VerdictKind if kind in named)
 
 
-@click.command("filter", epilog=EPILOG)
+@click.command("filter", cls=GroupedCommand, epilog="pages.jsonl --state state -o verdicts.jsonl --kept kept.jsonl")
 @click.argument("sources", metavar="[FILE|FOLDER|ADDRESS|-]...", nargs=-1)
 @click.option(
     "--output",

@@ -11,7 +11,7 @@ import msgspec
 
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import SPACE, with_options
 from dedup_service.runtime.resources import build_fingerprinter, space_of
 
@@ -19,7 +19,7 @@ URL = "text:"
 """Stands for the URL of a text: a page needs one, a fingerprint does not depend on it."""
 
 
-@click.command("fingerprint", epilog=EPILOG)
+@click.command("fingerprint", cls=GroupedCommand, epilog="'The ferry runs' --explain")
 @click.argument("texts", metavar="TEXT…", nargs=-1)
 @click.option(
     "--file",

@@ -7,8 +7,9 @@ import msgspec
 
 from dedup_service.core.groups.canonical import CanonicalPolicy, host_of, policy_of_log
 from dedup_service.core.groups.grouping import grouped
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.group_outputs import open_groups
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     SERVED_BASES,
     TARGET,
@@ -30,7 +31,7 @@ class _StoppedError(Exception):
     """A signal has arrived."""
 
 
-@click.command("groups", epilog=EPILOG)
+@click.command("groups", cls=GroupedCommand, epilog="--state state --min-size 2 -o groups.jsonl")
 @with_options(*TARGET, SERVED_BASES)
 @click.option(
     "--output",

@@ -8,7 +8,8 @@ import click
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.idf import build_idf
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import SPACE, preparer_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputError, check_distinct, check_writable
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
@@ -20,7 +21,7 @@ def idf_group() -> None:
     """Build a table of word frequencies (IDF)."""
 
 
-@idf_group.command("build", epilog=EPILOG)
+@idf_group.command("build", cls=GroupedCommand, epilog="pages.jsonl -o idf.txt")
 @click.argument("pages", metavar="PAGES")
 @click.option(
     "--output",

@@ -19,7 +19,8 @@ from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     PROFILE,
     SPACE,
@@ -89,7 +90,7 @@ class NoNames:
         return (str(sequence), "")
 
 
-@click.command("pairs", epilog=EPILOG)
+@click.command("pairs", cls=GroupedCommand, epilog="pages.jsonl pairs.jsonl --profile precise")
 @click.argument("pages", metavar="PAGES")
 @click.argument("pairs", metavar="PAIRS")
 @click.option(

@@ -13,7 +13,8 @@ from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import rule_text
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     KEEP,
     LOG_BASES,
@@ -37,7 +38,7 @@ def policy_group() -> None:
     """Show or change the rule, the action, the bounds of expiry and the canonical pages of a log."""
 
 
-@policy_group.command("show", epilog=EPILOG)
+@policy_group.command("show", cls=GroupedCommand, epilog="--state state")
 @with_options(*TARGET)
 @_JSON
 def show_command(*, as_json: bool, **options: Any) -> int:
@@ -70,7 +71,7 @@ def show_command(*, as_json: bool, **options: Any) -> int:
     return ExitCode.DONE
 
 
-@policy_group.command("set", epilog=EPILOG)
+@policy_group.command("set", cls=GroupedCommand, epilog="--state state --profile precise --keep 90d")
 @with_options(*TARGET, PROFILE, KEEP, LOG_BASES)
 @click.option(
     "--action",

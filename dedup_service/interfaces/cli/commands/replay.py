@@ -11,7 +11,8 @@ import msgspec
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.verdict import Action
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     KEEP,
@@ -45,7 +46,7 @@ MAX_BYTES = 32 << 20
 """Size limit of one message, unpacked: what the service writes, too."""
 
 
-@click.command("replay", epilog=EPILOG)
+@click.command("replay", cls=GroupedCommand, epilog="--bootstrap kafka:9092 --profile precise -o verdicts.jsonl")
 @with_options(*BROKER)
 @click.option(
     "--from",

@@ -9,7 +9,8 @@ import click
 from dedup_service.core.errors import RecordError, StateError
 from dedup_service.core.log_records import RetractionRecord
 from dedup_service.core.url import canonicalise
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     TARGET,
     connection_from,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.topics import Topics
 
 
-@click.command("retract", epilog=EPILOG)
+@click.command("retract", cls=GroupedCommand, epilog="https://example.org/gone --state state --reason 'asked for'")
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
 @with_options(*TARGET)
 @click.option("--keep-record", is_flag=True, help="With --state: erase nothing; much faster for a large journal.")

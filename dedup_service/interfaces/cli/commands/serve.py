@@ -14,7 +14,8 @@ import click
 from dedup_service.core.shards.shard import ShardNumber
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.logs import LOG_OPTIONS, ServiceLog, configure_logging
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
@@ -139,7 +140,7 @@ HTTP = (
 )
 
 
-@click.command("serve", epilog=EPILOG)
+@click.command("serve", cls=GroupedCommand, epilog="--bootstrap kafka:9092 --state /var/lib/twinsieve --http 8080")
 @with_options(*BROKER, *WORK, PROFILE, KEEP, SERVED_BASES, MAX_MEMORY, SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.

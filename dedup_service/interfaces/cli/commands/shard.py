@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from dedup_service.core.shards.shard import ShardNumber
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.progress import stages_progress
 
 
@@ -15,7 +15,7 @@ def shard_group() -> None:
     """Copy a shard to another number of shards."""
 
 
-@shard_group.command("copy", epilog=EPILOG)
+@shard_group.command("copy", cls=GroupedCommand, epilog="--shard 6/8 --state new s3://bucket/shard-2")
 @click.argument("sources", metavar="FROM...", nargs=-1, required=True)
 @click.option("--shard", "number", metavar="I/S", required=True, help="Which shard to make, counted from 1, as in 6/8.")
 @click.option("--state", "folder", metavar="NEW", required=True, help="Folder of the new shard: empty, or missing.")

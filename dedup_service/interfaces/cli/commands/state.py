@@ -10,7 +10,7 @@ import msgspec
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import rule_text
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.progress import stages_progress
 from dedup_service.runtime.embedded.administration import compact_state
 from dedup_service.runtime.embedded.folder import FolderKind, state_in
@@ -24,7 +24,7 @@ def state_group() -> None:
     """Inspect or compact a state folder."""
 
 
-@state_group.command("info", epilog=EPILOG)
+@state_group.command("info", cls=GroupedCommand, epilog="state")
 @click.argument("folder", metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of a table.")
 def info_command(folder: str, *, as_json: bool) -> None:
@@ -42,7 +42,7 @@ def info_command(folder: str, *, as_json: bool) -> None:
         _print(folder, info)
 
 
-@state_group.command("compact", epilog=EPILOG)
+@state_group.command("compact", cls=GroupedCommand, epilog="state")
 @click.argument("folder", metavar="DIR")
 def compact_command(folder: str) -> None:
     """Give back disk space of pages that left the index.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     OUTPUTS,
@@ -31,7 +32,7 @@ def topics_group() -> None:
     """Create, check and repair the topics of a service."""
 
 
-@topics_group.command("create", epilog=EPILOG)
+@topics_group.command("create", cls=GroupedCommand, epilog="--bootstrap kafka:9092 --partitions 8 --retention 7d")
 @with_options(*BROKER)
 @click.option(
     "--partitions",
@@ -114,7 +115,7 @@ def create_command(
     return _code(problems)
 
 
-@topics_group.command("check", epilog=EPILOG)
+@topics_group.command("check", cls=GroupedCommand, epilog="--bootstrap kafka:9092")
 @with_options(*BROKER)
 @OUTPUTS
 @_JSON
@@ -136,7 +137,7 @@ def check_command(outputs: str, *, as_json: bool, **broker: Any) -> int:
     return _code(problems)
 
 
-@topics_group.command("repair-transactions", epilog=EPILOG)
+@topics_group.command("repair-transactions", cls=GroupedCommand, epilog="--bootstrap kafka:9092 --dry-run")
 @with_options(*BROKER)
 @click.option("--dry-run", is_flag=True, help="List the transactions without ending them.")
 @_JSON

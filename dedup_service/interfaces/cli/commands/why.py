@@ -10,7 +10,8 @@ import msgspec
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import SERVED_BASES, SPACE, TARGET, space_from, with_options
 from dedup_service.interfaces.cli.support.page_sources import page_source
 from dedup_service.runtime.readers.open import open_source
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dedup_service.runtime.explain.page_source import KnownPage
 
 
-@click.command("why", epilog=EPILOG)
+@click.command("why", cls=GroupedCommand, epilog="https://example.org/page --state state")
 @click.argument("url")
 @with_options(*TARGET, SERVED_BASES)
 @click.option("--of", metavar="URL", help="Compare with this page instead of the original.")

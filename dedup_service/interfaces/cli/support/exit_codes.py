@@ -1,4 +1,4 @@
-"""Exit codes of the command line, as documented in docs/cli.md and at the end of every `--help`."""
+"""Exit codes of the command line, as documented in docs/cli.md and at the end of `twinsieve --help`."""
 
 from enum import IntEnum
 

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.features.weighting_schemes import SCHEMES
 from dedup_service.core.rules.keep import Keep
-from dedup_service.core.rules.profiles import DEFAULT_PROFILE, RULES
+from dedup_service.core.rules.profiles import DEFAULT_PROFILE
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.embedded.folder import state_in
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
@@ -55,8 +54,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 SPACE = click.option(
     "--space",
     metavar="SCHEME|FILE",
-    help=f"How fingerprints are made: a weighting scheme ({', '.join(SCHEMES)}), or the path of a space file. "
-    "[default: twinsieve]",
+    help="How fingerprints are made: a weighting scheme, or the path of a space file. [default: twinsieve]",
 )
 """What defines a space."""
 
@@ -72,8 +70,7 @@ def space_from(options: Mapping[str, Any]) -> SpaceOptions:
 PROFILE = click.option(
     "--profile",
     metavar="NAME|FILE",
-    help=f"What makes a match: {', '.join(RULES)}, also with a radius in bits (words:3); combined:.9 for "
-    f"Wang & Wang's similarity with this μ; or the path of a profile file. "
+    help="What makes a match: balanced, precise, broad, or the path of a profile file. "
     f"[default: the rule of the state or log, otherwise {DEFAULT_PROFILE}]",
 )
 """What defines a match."""
