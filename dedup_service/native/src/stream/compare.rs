@@ -356,13 +356,7 @@ fn titles_in_hunks(streams: [&Stream; 2], sides: [&Side; 2], is_coarse: bool) ->
     [0, 1].map(|place| own_terms_in_hunks(streams[place], &titles[place], &titles[1 - place], sides[place], is_coarse))
 }
 
-fn own_terms_in_hunks(
-    stream: &Stream,
-    title: &[u16],
-    other: &[u16],
-    side: &Side,
-    is_coarse: bool,
-) -> (f64, usize) {
+fn own_terms_in_hunks(stream: &Stream, title: &[u16], other: &[u16], side: &Side, is_coarse: bool) -> (f64, usize) {
     let code = |value: u16| Stream::title_code(value, is_coarse);
     let is_new = |terms: &[u16], place: usize| {
         !other.windows(terms.len()).any(|window| window == terms)
@@ -388,29 +382,26 @@ fn own_terms_in_hunks(
     if total == 0 {
         return (0.0, 0);
     }
-    let (codes, held) = (&side.tokens.codes, &side.held);
+    let codes = &side.tokens.codes;
     let mut found_singles = [false; CODES];
-    let (mut found_pairs, mut hunks, mut is_counted) = (0_u64, 0, false);
-    for at in 0..held.len() {
-        let is_in = held[at] == NOWHERE;
-        let is_beside = at + 1 < held.len() && (is_in || held[at + 1] == NOWHERE);
+    let (mut found_pairs, mut hunks) = (0_u64, 0);
+    for (start, end) in side.hunks() {
         let mut stands = false;
-        if is_in {
-            found_singles[usize::from(codes[at])] = true;
-            stands = wanted.contains(&codes[at]);
-        }
-        if is_beside && !pairs.is_empty() {
-            for (place, _) in pairs.iter().enumerate().filter(|(_, pair)| **pair == (codes[at], codes[at + 1])) {
-                found_pairs |= 1 << place;
-                stands = true;
+        // A pair may begin before the hunk, or end behind it.
+        for at in start.saturating_sub(1)..end {
+            if at >= start {
+                found_singles[usize::from(codes[at])] = true;
+                stands |= wanted.contains(&codes[at]);
+            }
+            let is_last = at + 1 >= side.held.len();
+            for (place, pair) in pairs.iter().enumerate().filter(|_| !is_last) {
+                if *pair == (codes[at], codes[at + 1]) {
+                    found_pairs |= 1 << place;
+                    stands = true;
+                }
             }
         }
-        // A hunk counts once; a pair may begin before its first token.
-        is_counted &= is_in || is_beside;
-        if stands && !is_counted {
-            hunks += 1;
-            is_counted = true;
-        }
+        hunks += usize::from(stands);
     }
     let singles = wanted.iter().filter(|&&code| found_singles[usize::from(code)]).count();
     ((singles + found_pairs.count_ones() as usize) as f64 / f64::from(total), hunks)

@@ -281,8 +281,9 @@ impl<'a> Plain<'a> {
         (0..self.held.len().min(BEGINNING)).any(|at| self.facts[at] == 2 && self.held[at].is_none())
     }
 
-    /// Distinct words and pairs of the title that the other title lacks, and how many stand in the body and in a hunk.
-    fn share_of_title(&self, other: &Self, is_coarse: bool) -> f64 {
+    /// Distinct words and pairs of the title that the other title lacks: the share that stands in the body and in a hunk,
+    /// and in how many hunks those of the body stand.
+    fn of_title(&self, other: &Self, is_coarse: bool) -> (f64, usize) {
         let value = |token: &Token| (token.hash % (15 * 64 * 34), token.class == Class::Character);
         let terms = |page: &Self| -> Vec<Vec<Token>> {
             let singles = page.title.chunks(1).filter(|term| term[0].class != Class::Character);
@@ -291,14 +292,20 @@ impl<'a> Plain<'a> {
         let values = |term: &Vec<Token>| term.iter().map(value).collect::<Vec<_>>();
         let mut known: BTreeSet<Vec<(u64, bool)>> = terms(other).iter().map(values).collect();
         let own: Vec<Vec<Token>> = terms(self).into_iter().filter(|term| known.insert(values(term))).collect();
-        let stands = |term: &&Vec<Token>| {
+        let is_in_body = |term: &&Vec<Token>| {
             let is_same = |(one, other): (&Token, &Token)| one.hash == other.hash;
-            let codes = &plain_tokens(term, is_coarse)[0];
-            let hunks = self.held.windows(term.len()).map(|held| held.contains(&None));
             self.body.windows(term.len()).any(|window| window.iter().zip(*term).all(is_same))
-                && self.codes.windows(term.len()).zip(hunks).any(|(window, is_in)| is_in && window == codes)
         };
-        share(own.iter().filter(stands).count(), own.len())
+        let of_body: Vec<Vec<u16>> =
+            own.iter().filter(is_in_body).map(|term| plain_tokens(term, is_coarse)[0].clone()).collect();
+        let hunks = self.hunks();
+        let stands = |codes: &Vec<u16>, hunk: &Range<usize>| {
+            let mut windows = self.codes[..self.held.len()].windows(codes.len()).enumerate();
+            windows.any(|(at, window)| window == codes && at < hunk.end && at + codes.len() > hunk.start)
+        };
+        let found = of_body.iter().filter(|codes| hunks.iter().any(|hunk| stands(codes, hunk))).count();
+        let with_one = hunks.iter().filter(|hunk| of_body.iter().any(|codes| stands(codes, hunk))).count();
+        (share(found, own.len()), with_one)
     }
 }
 
@@ -335,7 +342,8 @@ fn plain_quantities(pages: &[Page; 2]) -> Quantities {
     facts.sort_by_key(BTreeSet::len);
     let in_hunks = |page: &Plain| page.count(|fact, held| fact > 0 && !held);
     let all_facts = |page: &Plain| page.count(|fact, _| fact > 0);
-    let titles = one.share_of_title(other, is_coarse) + other.share_of_title(one, is_coarse);
+    let titles = [one.of_title(other, is_coarse), other.of_title(one, is_coarse)];
+    let have_titles = !one.title.is_empty() && !other.title.is_empty();
     Quantities {
         held_longer: by_length[1].1,
         held_shorter: by_length[0].1,
@@ -344,7 +352,12 @@ fn plain_quantities(pages: &[Page; 2]) -> Quantities {
         swapped_numbers: share(swaps(&plain, 2), swaps(&plain, 2) + 2 * held_numbers),
         missing_facts: share((&facts[0] - &facts[1]).len(), facts[0].len() + 2),
         facts_in_hunks: share(in_hunks(one) + in_hunks(other), all_facts(one) + all_facts(other)),
-        title_in_hunks: if one.title.is_empty() || other.title.is_empty() { 0.0 } else { titles / 2.0 },
+        title_in_hunks: if have_titles { (titles[0].0 + titles[1].0) / 2.0 } else { 0.0 },
+        hunks_with_title: if have_titles {
+            share(titles[0].1 + titles[1].1, one.hunks().len() + other.hunks().len())
+        } else {
+            0.0
+        },
         seeds_in_both: seeds_in_both([one, other], SEED[usize::from(is_coarse)]),
         begin_with_own_numbers: one.begins_with_own_number() && other.begins_with_own_number(),
     }
