@@ -19,6 +19,7 @@ from dedup_service.interfaces.scrapy.page_values import page_of_item
 from dedup_service.interfaces.scrapy.settings import ItemFields
 from dedup_service.runtime.embedded.database import StateInUseError
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.freed_memory import return_freed_memory
 from dedup_service.runtime.memory_limit import process_memory
 from twinsieve_crawler.demo.articles import load_articles
 from twinsieve_crawler.demo.templates import article_page
@@ -211,9 +212,10 @@ def test_a_state_that_fails_keeps_the_page_and_closes_the_crawl(tmp_path: Path) 
 
 def test_a_crawl_that_reaches_its_limit_on_memory_is_closed(tmp_path: Path) -> None:
     """The page passes, and the reason is another than that of a full disk."""
+    return_freed_memory()
     limit = process_memory() + (64 << 20)
     running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"), TWINSIEVE_MAX_MEMORY=limit)
-    taken = b"x" * (80 << 20)
+    taken = b"x" * (256 << 20)
     try:
         assert taken
         assert running.give(page("ferry", FERRY)).flags == []
