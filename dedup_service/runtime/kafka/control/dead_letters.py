@@ -1,12 +1,10 @@
-"""Dead letters of a service as lines of JSON: listed from `pages.dlq`, and published to `pages` again.
+"""Dead letters of a service as lines of JSON: from `pages.dlq`, and back to `pages`.
 
-A line has the record as its producer sent it, and beside it why it is here and where it was published. So a person
-chooses and corrects lines with the tools for text, and what is left is published.
-
-Invariant: only what the service would take as a page is published. A letter that has but a part of its record is not.
+A line has the record as its producer sent it, and beside it why it is a dead letter. So a person chooses and corrects
+lines with the tools for text. Only what the service would take as a page is published again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -19,8 +17,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.errors import OptionError
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
-from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.messages.headers import Headers
+from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.topics import Topics
 
@@ -30,7 +27,7 @@ _OURS = "twinsieve."
 
 
 class Base64(msgspec.Struct, frozen=True):
-    """Bytes that are no UTF-8."""
+    """Bytes that are not UTF-8."""
 
     base64: bytes
 
@@ -39,11 +36,7 @@ Content = str | Base64 | None
 
 
 class LetterLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One dead letter. place: in `pages.dlq`; published: in `pages`; both as topic/partition/offset.
-
-    at: when it was written. error: why it is here. cut: it has only a part of its record. key, value, headers: of the
-    record as its producer sent it.
-    """
+    """A line. place: in `pages.dlq`, published: in `pages`, as topic/partition/offset; cut: a part is missing."""
 
     place: str = ""
     at: str = ""
@@ -55,11 +48,11 @@ class LetterLine(msgspec.Struct, frozen=True, kw_only=True):
     headers: list[tuple[str, Content]] = []
 
 
-decode_line = msgspec.json.Decoder(LetterLine).decode
+_decode = msgspec.json.Decoder(LetterLine).decode
 
 
 def dead_letters(connection: Connection, topics: Topics) -> Iterator[LetterLine]:
-    """Yield the dead letters that are there now, oldest first in each partition.
+    """Yield the dead letters that are there now, oldest first.
 
     Raises OptionError without the topic, UnreachableError, and NotAuthorisedError without *Read* on it.
     """
@@ -73,62 +66,43 @@ def dead_letters(connection: Connection, topics: Topics) -> Iterator[LetterLine]
             yield from map(_line, records)
 
 
-def publish(connection: Connection, topics: Topics, lines: Iterable[LetterLine]) -> int:
-    """Publish records to `pages`, with their keys and headers; return their number.
-
-    Raises as `producers.append`; earlier lines may be published by then. A page that is published twice is `unchanged`.
-    """
-    messages = [Message(topics.pages, _bytes(line.value), _bytes(line.key), _headers(line)) for line in lines]
-    return len(append(connection, topics.pages, messages)) if messages else 0
-
-
-def refusal(line: LetterLine) -> str | None:
-    """Return why the service would refuse the record of a line, or why it is not whole; None for a page."""
-    if line.cut:
-        return f"only a part of the record is here; the whole one is at {line.published}, while that topic keeps it"
-    value = _bytes(line.value)
-    too_large = value_too_large(value or b"") or key_too_large(_bytes(line.key)) or headers_too_large(_headers(line))
+def message_of(line: bytes, topic: str) -> Message:
+    """Return the record of a line as a message for `topic`; RecordError if it is no page, or not whole."""
     try:
-        PageMessage("", 0, 0, value, too_large).page(_no_extraction)
-    except RecordError as error:
-        return str(error)
-    return None
-
-
-def _no_extraction(_html: bytes | str, _encoding: str | None) -> Extraction:
-    return Extraction()
+        letter = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordError(f"no line of `dead-letters list --json`: {error}") from None
+    if letter.cut:
+        raise RecordError(f"only a part of the record is here; {letter.published} has all, while it is kept")
+    headers = tuple((name, _bytes(value) or b"") for name, value in letter.headers)
+    message = Message(topic, _bytes(letter.value), _bytes(letter.key), headers)
+    large = value_too_large(message.value or b"") or key_too_large(message.key) or headers_too_large(headers)
+    PageMessage(topic, 0, 0, message.value, large).page(lambda _html, _encoding: Extraction())
+    return message
 
 
 def _line(record: ConsumerRecord) -> LetterLine:
-    ours = {name[len(_OURS) :]: _text(value) for name, value in record.headers if name.startswith(_OURS)}
+    ours = {name: (value or b"").decode("utf-8", "replace") for name, value in record.headers if name.startswith(_OURS)}
     return LetterLine(
         place=f"{record.topic}/{record.partition}/{record.offset}",
         at=datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec="milliseconds"),
-        published="/".join(ours.get(name, "?") for name in ("topic", "partition", "offset")),
-        error=ours.get("error", ""),
-        cut=any(name.startswith("cut_") for name in ours),
+        published="/".join(ours.get(_OURS + name, "?") for name in ("topic", "partition", "offset")),
+        error=ours.get("twinsieve.error", ""),
+        cut=any(name.startswith("twinsieve.cut_") for name in ours),
         key=_content(record.key),
         value=_content(record.value),
-        headers=[(name, _content(value)) for name, value in record.headers if not name.startswith(_OURS)],
+        headers=[(name, _content(value)) for name, value in record.headers if name not in ours],
     )
-
-
-def _text(value: bytes | None) -> str:
-    return (value or b"").decode("utf-8", "replace")
 
 
 def _content(value: bytes | None) -> Content:
     if value is None:
         return None
     try:
-        return value.decode("utf-8")
+        return value.decode()
     except UnicodeDecodeError:
         return Base64(value)
 
 
 def _bytes(content: Content) -> bytes | None:
     return content.base64 if isinstance(content, Base64) else None if content is None else content.encode()
-
-
-def _headers(line: LetterLine) -> Headers:
-    return tuple((name, _bytes(value) or b"") for name, value in line.headers)
