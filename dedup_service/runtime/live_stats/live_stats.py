@@ -218,7 +218,7 @@ class LiveStats(Observer):
         self._sent_s, self._sent_row = self.hour.newest_s, 0
 
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Count pages by verdict, and add those that name another page to the newest rows."""
+        """Count pages by verdict, and add them to the newest ones."""
         now, duplicates = self.clock(), 0
         with self.lock:
             verdicts = self.verdicts
@@ -230,8 +230,10 @@ class LiveStats(Observer):
                     if kind is DUPLICATE:
                         duplicates += 1
                         self._count_duplicate(row, now)
-                elif kind is UNDECIDED and (guard := page.verdict.guard) is not None:
-                    self.guarded[guard] += 1
+                else:
+                    self.newest.add_other(page, now)
+                    if kind is UNDECIDED and (guard := page.verdict.guard) is not None:
+                        self.guarded[guard] += 1
                 self.claim_refused += page.verdict.claim_refused
                 self.updated += kind is UPDATED and not page.verdict.by_claim
             self._count(now, len(pages), duplicates, 0)

@@ -79,6 +79,7 @@ function showDetails(stats) {
   sections.groups(stats.groups);
   sections.index(stats.index);
   duplicates.offer(stats.hosts.pairs);
+  duplicates.refresh();
   distances(stats.distances);
   scores(stats.scores);
   fill(byId("latency"), latency(stats.latency));
