@@ -39,15 +39,11 @@ RECHECK_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where to serve. http: probes and metrics. dashboard: everything. token: of the dashboard, if needed.
-
-    carried: whether `http` serves the dashboard too.
-    """
+    """Where to serve. http: probes, metrics. dashboard: everything, or the same as `http`. token: of the dashboard."""
 
     http: Address | None
     dashboard: Address | None
     token: Token | None
-    carried: bool
 
 
 class ServedService:
@@ -85,19 +81,18 @@ class ServedService:
             reader=self._reader,
         )
         urls = {}
-        if addresses.http is not None and not addresses.carried:
+        if addresses.http is not None and addresses.http is not addresses.dashboard:
             urls["dashboard"] = f"off: no token in {ENV_VARIABLE}" if addresses.dashboard is None else "elsewhere"
             app = probes_app(self._health, registry, f"dashboard {urls['dashboard']}")
             server = stack.enter_context(HttpServer(AccessGuard(app, token=None, local=False), addresses.http))
             urls["http"] = f"http://{server.address}"
-        dashboard = addresses.http if addresses.carried else addresses.dashboard
-        if dashboard is not None:
-            name = "http" if addresses.carried else "dashboard"
+        if addresses.dashboard is not None:
+            name = "http" if addresses.http is addresses.dashboard else "dashboard"
             server = stack.enter_context(
                 serve_dashboard(
                     sources,
                     registry,
-                    dashboard,
+                    addresses.dashboard,
                     addresses.token,
                     more=probes(self._health),
                     option=f"--{name}",

@@ -64,11 +64,11 @@ def test_a_service_without_a_token_says_that_it_has_no_dashboard(
 ) -> None:
     """In its log, and at the root; with a dashboard at an address of its own, both say so."""
     settings = ServiceSettings(connection=Connection("127.0.0.1:1"), state=tmp_path)
-    free = Address("127.0.0.1", 0)
-    for dashboard, said in ((None, f"off: no token in {ENV_VARIABLE}"), (free, "http://")):
+    free = "127.0.0.1", 0
+    for dashboard, said in ((None, f"off: no token in {ENV_VARIABLE}"), (Address(*free), "http://")):
         caplog.clear()
         with caplog.at_level(logging.INFO), ExitStack() as stack:
-            addresses = Addresses(http=free, dashboard=dashboard, token=None, carried=False)
+            addresses = Addresses(http=Address(*free), dashboard=dashboard, token=None)
             ServedService(settings, [], addresses).serve(stack)
             (line,) = (record for record in caplog.records if record.message == "listening")
             with urllib.request.urlopen(line.facts["http"], timeout=HANG_S) as response:

@@ -10,9 +10,6 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import BROKER, connection_from, topics_from, with_options
 from dedup_service.interfaces.terminal_safe import terminal_safe
 
-BATCH_BYTES = 16 << 20
-"""Of lines that are published at a time."""
-
 
 @click.group("dead-letters")
 def dead_letters_group() -> None:
@@ -45,7 +42,7 @@ def republish_command(file: BinaryIO, **broker: Any) -> int:
 
     connection, topic = connection_from(broker), topics_from(broker).pages
     number = published = refused = 0
-    while lines := file.readlines(BATCH_BYTES):
+    while lines := file.readlines(16 << 20):  # of about so many bytes
         messages = []
         for line in lines:
             number += 1

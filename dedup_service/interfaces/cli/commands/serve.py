@@ -225,11 +225,11 @@ def _addresses(options: dict[str, Any]) -> "Addresses | None":
     token = os.environ.get(ENV_VARIABLE)
     if options["dashboard"] is not None:
         dashboard = Address.parse(options["dashboard"])
-        return Addresses(http, dashboard, token_for(dashboard, token), carried=False)
+        return Addresses(http, dashboard, token_for(dashboard, token))
     assert http is not None
     if not token and not is_loopback(http.host):
-        return Addresses(http, None, None, carried=False)
-    return Addresses(http, None, token_for(http, token), carried=True)
+        return Addresses(http, None, None)
+    return Addresses(http, http, token_for(http, token))
 
 
 def _served(

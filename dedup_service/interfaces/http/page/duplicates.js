@@ -47,8 +47,7 @@ export class Duplicates {
 
   // Load rows that no event brings, unless somebody reads them.
   refresh() {
-    const silent = ["unique", "undecided"].includes(this.#wanted.verdict);
-    if (silent && !this.paused && this.#rows.length <= PAGE_ROWS) this.load();
+    if (/^un(ique|decided)$/.test(this.#wanted.verdict) && !this.paused && this.#rows.length <= PAGE_ROWS) this.load();
   }
 
   // Load the newest rows again, and continue from there.
@@ -121,11 +120,5 @@ export class Duplicates {
     if (!this.#rows.length && isWeb(url)) {
       this.#state.append(el("a", { href: `/why?${new URLSearchParams({ url })}` }, "Look for it among all kept pages"));
     }
-  }
-
-  // Offer the known hosts as suggestions.
-  offer(pairs) {
-    const known = new Set(pairs.flatMap((pair) => [pair.source, pair.copy]));
-    document.getElementById("hosts-known").replaceChildren(...[...known].map((host) => el("option", { value: host })));
   }
 }

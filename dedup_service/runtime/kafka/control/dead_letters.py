@@ -21,10 +21,6 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.topics import Topics
 
-_FETCH_BYTES = 8 << 20
-_TIMEOUT_S = 30.0
-_OURS = "twinsieve."
-
 
 class Base64(msgspec.Struct, frozen=True):
     """Bytes that are not UTF-8."""
@@ -48,15 +44,12 @@ class LetterLine(msgspec.Struct, frozen=True, kw_only=True):
     headers: list[tuple[str, Content]] = []
 
 
-_decode = msgspec.json.Decoder(LetterLine).decode
-
-
 def dead_letters(connection: Connection, topics: Topics) -> Iterator[LetterLine]:
     """Yield the dead letters that are there now, oldest first.
 
     Raises OptionError without the topic, UnreachableError, and NotAuthorisedError without *Read* on it.
     """
-    with closing(PartitionReader(connection, fetch_bytes=_FETCH_BYTES, timeout_s=_TIMEOUT_S)) as reader:
+    with closing(PartitionReader(connection, fetch_bytes=8 << 20, timeout_s=30.0)) as reader:
         partitions = reader.partitions_of(topics.dlq)
         if not partitions:
             raise OptionError(f"there is no topic {topics.dlq}: is --prefix right? `twinsieve topics create` makes it")
@@ -69,7 +62,7 @@ def dead_letters(connection: Connection, topics: Topics) -> Iterator[LetterLine]
 def message_of(line: bytes, topic: str) -> Message:
     """Return the record of a line as a message for `topic`; RecordError if it is no page, or not whole."""
     try:
-        letter = _decode(line)
+        letter = msgspec.json.decode(line, type=LetterLine)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordError(f"no line of `dead-letters list --json`: {error}") from None
     if letter.cut:
@@ -82,11 +75,12 @@ def message_of(line: bytes, topic: str) -> Message:
 
 
 def _line(record: ConsumerRecord) -> LetterLine:
-    ours = {name: (value or b"").decode("utf-8", "replace") for name, value in record.headers if name.startswith(_OURS)}
+    by_us = [(name, value or b"") for name, value in record.headers if name.startswith("twinsieve.")]
+    ours = {name: value.decode("utf-8", "replace") for name, value in by_us}
     return LetterLine(
         place=f"{record.topic}/{record.partition}/{record.offset}",
         at=datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec="milliseconds"),
-        published="/".join(ours.get(_OURS + name, "?") for name in ("topic", "partition", "offset")),
+        published="/".join(ours.get(f"twinsieve.{name}", "?") for name in ("topic", "partition", "offset")),
         error=ours.get("twinsieve.error", ""),
         cut=any(name.startswith("twinsieve.cut_") for name in ours),
         key=_content(record.key),
