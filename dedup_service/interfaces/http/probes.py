@@ -177,8 +177,8 @@ def _unrestored(status: ServiceStatus) -> str:
 def probes_app(health: Health, registry: CollectorRegistry, said: str) -> Starlette:
     """Return an application with the probes and metrics alone; said: to a person who looks at `/`."""
     routes = [*probes(health), metrics_route(registry)]
-    here = ", ".join(route.path for route in routes)
-    return Starlette(routes=[*routes, Route("/", lambda _: PlainTextResponse(f"{said}; here are {here}\n"))])
+    said = f"{said}; here are {', '.join(route.path for route in routes)}\n"
+    return Starlette(routes=[*routes, Route("/", lambda _: PlainTextResponse(said))])
 
 
 def probes(health: Health) -> list[Route]:

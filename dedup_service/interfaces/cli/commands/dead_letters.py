@@ -23,9 +23,9 @@ def list_command(*, as_json: bool, **broker: Any) -> None:
     """List the records in `pages.dlq`: where each is, where it was published, and why it is there."""
     from dedup_service.runtime.kafka.control.dead_letters import dead_letters
 
-    for letter in dead_letters(connection_from(broker), topics_from(broker)):
-        line = f"{letter.place}, {letter.at}, published at {letter.published}: {letter.error}"
-        click.echo(msgspec.json.encode(letter) if as_json else terminal_safe(line))
+    for one in dead_letters(connection_from(broker), topics_from(broker)):
+        text = terminal_safe(f"{one.place}, {one.at}, published at {one.published}: {one.error}")
+        click.echo(msgspec.json.encode(one) if as_json else text)
 
 
 @dead_letters_group.command("republish", epilog=EPILOG)

@@ -173,10 +173,7 @@ class _TimedTls(KafkaSSLTransport):  # type: ignore[misc]
 
 
 def limit_logging() -> None:
-    """Drop the lines of the library's loggers that may hold passwords; calling it again changes nothing.
-
-    The other lines are dropped, too, unless a level is set: while a broker is away, they are dozens, and ours say it.
-    """
+    """Drop the library's lines that may hold passwords, and all, unless a level is set: ours say what waits."""
     if (library := logging.getLogger("kafka")).level == logging.NOTSET:
         library.setLevel(logging.CRITICAL)
     for name in ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser"):
