@@ -102,8 +102,7 @@ export class Duplicates {
   }
 
   get #wanted() {
-    const { search, verdict } = this.#filter;
-    return { search: search.value.trim().toLowerCase(), verdict: verdict.value };
+    return { search: this.#filter.search.value.trim().toLowerCase(), verdict: this.#filter.verdict.value };
   }
 
   #toggle() {
@@ -115,8 +114,9 @@ export class Duplicates {
 
   #showState() {
     const waiting = this.#waiting ? `, ${count(this.#waiting)} new rows wait` : "";
-    this.#state.textContent = this.paused ? `Paused${waiting}.` : this.#rows.length ? "" : "No such page among the newest. ";
     const url = this.#filter.search.value.trim();
+    const none = url ? "No such page among the newest. " : "No rows yet.";
+    this.#state.textContent = this.paused ? `Paused${waiting}.` : this.#rows.length ? "" : none;
     if (!this.#rows.length && isWeb(url)) {
       this.#state.append(el("a", { href: `/why?${new URLSearchParams({ url })}` }, "Look for it among all kept pages"));
     }
