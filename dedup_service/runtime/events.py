@@ -107,12 +107,14 @@ class RestoreEvent:
         total: Messages to apply.
         seconds: Time since the restore began.
         done: Whether the restore is complete.
+        counts: Of all that the log had before, by verdict and by other names; {} if this process does not decide.
     """
 
     messages: int
     total: int
     seconds: float
     done: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

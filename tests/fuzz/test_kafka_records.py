@@ -21,7 +21,7 @@ from dedup_service.core.size_limits import (
     Header,
 )
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.messages.headers import passed_on, source_in
+from dedup_service.runtime.kafka.messages.headers import passed_on
 from dedup_service.runtime.kafka.messages.log_record import decode, encode, log_message, log_messages
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter, record_size, size_problem
 from dedup_service.runtime.kafka.messages.verdict import read_verdict, verdict_value
@@ -33,6 +33,7 @@ from tests.fuzz.examples import fuzzed
 from tests.fuzz.mutation import altered, mutated
 from tests.fuzz.test_jsonlines import FILES, LINES
 from tests.runtime.kafka.messages.batches import sent_bytes
+from tests.runtime.kafka.messages.sources import source_in
 from tests.runtime.kafka.messages.test_log_record import records as log_records
 from tests.runtime.kafka.messages.test_verdict import verdicts
 

@@ -24,7 +24,7 @@ class Prometheus:
         self.url = f"http://127.0.0.1:{port}"
         config = folder / "prometheus.yml"
         text = CONFIG.read_text()
-        for old, new in (("localhost:9100", target), ("_interval: 15s", "_interval: 1s"), ("rules.yml", str(rules))):
+        for old, new in (("localhost:8080", target), ("_interval: 15s", "_interval: 1s"), ("rules.yml", str(rules))):
             assert old in text
             text = text.replace(old, new)
         config.write_text(text)

@@ -110,3 +110,7 @@ def test_live_stats_of_a_service(broker: Broker, topics: Topics, serve: Callable
     assert len(rows) == 20
     assert all(row["of_sequence"] < row["sequence"] for row in rows)
     assert serving.end(signal.SIGTERM) == 143
+    again = serve()
+    again.wait_for(lambda: '"before":{' in again.get("/api/stats?history=none")[1])
+    summary = json.loads(again.get("/api/stats?history=none")[1])["summary"]
+    assert (summary["pages"], summary["before"]["duplicate"], summary["before"]["unique"]) == (0, 20, 20)

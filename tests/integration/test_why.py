@@ -79,7 +79,7 @@ def asking(broker: Broker, topics: Topics, state: Path, decided: Decided) -> Ite
     )
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = Address("127.0.0.1", free.getsockname()[1])
-    addresses = Addresses(http=None, dashboard=address, token=None, carried=False)
+    addresses = Addresses(http=None, dashboard=address, token=None)
     served, stop = ServedService(settings, [decided], addresses), threading.Event()
     thread = threading.Thread(target=served.service.run, args=(stop,))
     with ExitStack() as stack:

@@ -29,6 +29,7 @@ COMMANDS = {
     "correct": (f"{_CLI}.commands.corrections:correct_command", "Mark two pages as duplicates or not."),
     "corrections": (f"{_CLI}.commands.corrections:corrections_command", "List or export corrections."),
     "crawl": ("twinsieve_crawler.cli:crawl_command", "Crawl sites and keep each article once."),
+    "dead-letters": (f"{_CLI}.commands.dead_letters:dead_letters_group", "List or republish a service's dead letters."),
     "demo": ("twinsieve_crawler.cli:demo_command", "Crawl a small demo site and check every verdict."),
     "evaluate": (f"{_CLI}.calibration.evaluate:evaluate_command", "Measure precision and recall on known pages."),
     "filter": (f"{_CLI}.commands.filter:filter_command", "Give every page of files and folders a verdict."),

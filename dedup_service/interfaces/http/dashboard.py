@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.http.access_guard import PROBES, AccessGuard, Token, is_loopback
 from dedup_service.interfaces.http.event_stream import EventHub
 from dedup_service.interfaces.http.explain_backends import DashboardSources, backend_for
@@ -36,7 +37,7 @@ from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.figures import VERSION, stats
-from dedup_service.runtime.live_stats.newest import NAMING, DuplicateRow
+from dedup_service.runtime.live_stats.newest import DuplicateRow
 from dedup_service.runtime.live_stats.recheck import Rechecker, Sampler
 from dedup_service.runtime.workers.pool import PoolState
 
@@ -70,18 +71,17 @@ def stats_routes(live_stats: LiveStats) -> list[BaseRoute]:
 
 def _newest(live_stats: LiveStats, request: Request) -> dict[str, Any]:
     """Return the rows that a request selects, newest first, and whether there are more."""
-    host = request.query_params.get("host", "").strip().lower()
+    text = request.query_params.get("search", "").strip().casefold()
     verdict = request.query_params.get("verdict") or None
-    if verdict not in {None, *NAMING}:
-        raise _InvalidParameterError(f"verdict must be one of {', '.join(sorted(NAMING))}")
+    if verdict not in {None, *VerdictKind}:
+        raise _InvalidParameterError(f"verdict must be one of {', '.join(sorted(VerdictKind))}")
     limit = _number(request, "limit", ROWS, MAX_ROWS)
     before = _number(request, "before", None, None)
     with live_stats.lock:
-        rows = live_stats.newest.rows()
+        rows = live_stats.newest.rows(verdict and VerdictKind(verdict))
     selected: list[DuplicateRow] = []
     for row in rows:
-        wanted = (before is None or row.number < before) and (verdict is None or row.verdict == verdict)
-        if wanted and (not host or host in {row.host, row.original_host}):
+        if (before is None or row.number < before) and row.has(text):
             selected.append(row)
             if len(selected) > limit:
                 break

@@ -18,7 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from dedup_service.runtime.events import Observer, RestoreEvent
 from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog, ServiceStatus, StepStatus
@@ -174,18 +174,20 @@ def _unrestored(status: ServiceStatus) -> str:
     return f"restoring: {status.restore.messages:,} of {status.restore.total:,} messages"
 
 
-def probes_app(health: Health, registry: CollectorRegistry) -> Starlette:
-    """Return an application with the probes and metrics alone."""
-    return Starlette(routes=[*probes(health), metrics_route(registry)])
+def probes_app(health: Health, registry: CollectorRegistry, said: str) -> Starlette:
+    """Return an application with the probes and metrics alone; said: to a person who looks at `/`."""
+    routes = [*probes(health), metrics_route(registry)]
+    said = f"{said}; here are {', '.join(route.path for route in routes)}\n"
+    return Starlette(routes=[*routes, Route("/", lambda _: PlainTextResponse(said))])
 
 
-def probes(health: Health) -> list[BaseRoute]:
+def probes(health: Health) -> list[Route]:
     """Return the routes `/startupz`, `/livez` and `/readyz`."""
     asked = {"/startupz": health.started, "/livez": health.live, "/readyz": health.ready}
     return [Route(path, _probe(answer)) for path, answer in asked.items()]
 
 
-def metrics_route(registry: CollectorRegistry) -> BaseRoute:
+def metrics_route(registry: CollectorRegistry) -> Route:
     """Return the route `/metrics`."""
 
     def metrics(request: Request) -> Response:

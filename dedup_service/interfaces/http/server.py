@@ -41,8 +41,8 @@ class Address:
     def parse(cls, text: str) -> "Address":
         """Return the address that `text` names; ConfigurationError if it names none.
 
-        >>> Address.parse("9100"), Address.parse("[::]:0")
-        (Address(host='127.0.0.1', port=9100), Address(host='::', port=0))
+        >>> Address.parse("8080"), Address.parse("[::]:0")
+        (Address(host='127.0.0.1', port=8080), Address(host='::', port=0))
         """
         host, colon, port = text.rpartition(":")
         bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from dedup_service.interfaces.http.access_guard import AccessGuard, Token
+from dedup_service.interfaces.http.access_guard import ENV_VARIABLE, AccessGuard, Token
 from dedup_service.interfaces.http.dashboard import serve_dashboard
 from dedup_service.interfaces.http.explain_backends import DashboardSources
 from dedup_service.interfaces.http.metrics import Metrics
@@ -39,15 +39,11 @@ RECHECK_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where to serve. http: probes and metrics. dashboard: everything. token: of the dashboard, if needed.
-
-    carried: whether `http` serves the dashboard too.
-    """
+    """Where to serve. http: probes, metrics. dashboard: everything, or the same as `http`. token: of the dashboard."""
 
     http: Address | None
     dashboard: Address | None
     token: Token | None
-    carried: bool
 
 
 class ServedService:
@@ -84,38 +80,26 @@ class ServedService:
             recent=self._recent,
             reader=self._reader,
         )
-        more = probes(self._health)
         urls = {}
-        if addresses.http is not None and addresses.carried:
-            server = stack.enter_context(
-                serve_dashboard(
-                    sources,
-                    registry,
-                    addresses.http,
-                    addresses.token,
-                    more=more,
-                    option="--http",
-                    close_s=self.service.left_s,
-                )
-            )
-            urls["http"] = f"http://{server.address}"
-        elif addresses.http is not None:
-            probing = AccessGuard(probes_app(self._health, registry), token=None, local=False)
-            server = stack.enter_context(HttpServer(probing, addresses.http))
+        if addresses.http is not None and addresses.http is not addresses.dashboard:
+            urls["dashboard"] = f"off: no token in {ENV_VARIABLE}" if addresses.dashboard is None else "elsewhere"
+            app = probes_app(self._health, registry, f"dashboard {urls['dashboard']}")
+            server = stack.enter_context(HttpServer(AccessGuard(app, token=None, local=False), addresses.http))
             urls["http"] = f"http://{server.address}"
         if addresses.dashboard is not None:
+            name = "http" if addresses.http is addresses.dashboard else "dashboard"
             server = stack.enter_context(
                 serve_dashboard(
                     sources,
                     registry,
                     addresses.dashboard,
                     addresses.token,
-                    more=more,
+                    more=probes(self._health),
+                    option=f"--{name}",
                     close_s=self.service.left_s,
                 )
             )
-            urls["dashboard"] = f"http://{server.address}"
-        if addresses.dashboard is not None or addresses.carried:
+            urls[name] = f"http://{server.address}"
             self._recheck(stack, PageTextLookup(settings.connection, topics, self._reader))
         _LOG.info("listening", extra={"facts": urls})
 

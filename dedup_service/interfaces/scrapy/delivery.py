@@ -63,7 +63,6 @@ class Delivery:
         """Connect to the brokers, which may take seconds; raise if a setting or the topic is wrong."""
         from dedup_service.runtime.kafka.client.async_producer import AsyncProducer
 
-        _silence_client()
         bounds = {"max_messages": BUFFER_PAGES, "max_bytes": self._settings.buffer_bytes}
         producer = AsyncProducer(self._settings.connection, **bounds)
         try:
@@ -131,13 +130,3 @@ def _copy_result(sent: Future[Any], acknowledged: "asyncio.Future[None]") -> Non
         acknowledged.set_result(None)
     else:
         acknowledged.set_exception(error)
-
-
-def _silence_client() -> None:
-    """Hide the client's log lines, unless a level is set for them: while a broker is away there are dozens.
-
-    The producer logs once that messages wait, and `publisher` that the crawl does.
-    """
-    client = logging.getLogger("kafka")
-    if client.level == logging.NOTSET:
-        client.setLevel(logging.CRITICAL)

@@ -56,6 +56,7 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
             "program": PROGRAM,
             "pages": sum(live_stats.verdicts.values()),
             "verdicts": {kind.value: count for kind, count in live_stats.verdicts.items()},
+            "before": live_stats.before,
             "guarded": {guard.value: count for guard, count in live_stats.guarded.items()},
             "claim_refused": live_stats.claim_refused,
             "rejected": max(live_stats.rejected.values(), default=0),

@@ -30,7 +30,15 @@ import msgspec
 
 from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.verdict import Guard, VerdictKind
-from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
+from dedup_service.runtime.events import (
+    BatchEvent,
+    IndexEvent,
+    Observer,
+    PageDecided,
+    ProblemEvent,
+    RemovalEvent,
+    RestoreEvent,
+)
 from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown
 from dedup_service.runtime.live_stats.newest import NAMING, DuplicateRow, Newest
 from dedup_service.runtime.live_stats.recheck import RecheckResult, Sampler
@@ -185,6 +193,7 @@ class LiveStats(Observer):
         self.lock = threading.Lock()
         self.verdicts: dict[VerdictKind, int] = dict.fromkeys(VerdictKind, 0)
         self.guarded: dict[Guard, int] = dict.fromkeys(Guard, 0)
+        self.before: dict[str, int] | None = None
         self.claim_refused = self.updated = 0
         self.rejected: Counter[str] = Counter()
         self.repeated = 0
@@ -217,8 +226,12 @@ class LiveStats(Observer):
         self._changed = False
         self._sent_s, self._sent_row = self.hour.newest_s, 0
 
+    def restore(self, event: RestoreEvent) -> None:
+        """Take over the counts of pages that the log had before."""
+        self.before = {kind.value: event.counts.get(kind, 0) for kind in VerdictKind} if event.counts else None
+
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Count pages by verdict, and add those that name another page to the newest rows."""
+        """Count pages by verdict, and add them to the newest ones."""
         now, duplicates = self.clock(), 0
         with self.lock:
             verdicts = self.verdicts
@@ -230,8 +243,10 @@ class LiveStats(Observer):
                     if kind is DUPLICATE:
                         duplicates += 1
                         self._count_duplicate(row, now)
-                elif kind is UNDECIDED and (guard := page.verdict.guard) is not None:
-                    self.guarded[guard] += 1
+                else:
+                    self.newest.add_other(page, now)
+                    if kind is UNDECIDED and (guard := page.verdict.guard) is not None:
+                        self.guarded[guard] += 1
                 self.claim_refused += page.verdict.claim_refused
                 self.updated += kind is UPDATED and not page.verdict.by_claim
             self._count(now, len(pages), duplicates, 0)

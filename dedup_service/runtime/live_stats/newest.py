@@ -1,4 +1,4 @@
-"""The newest pages whose verdict names another page.
+"""The newest pages: those whose verdict names another page, and, apart from them, unique and undecided ones.
 
 Their strings are truncated when they are added, which bounds the memory, and made safe to display when they are asked
 for, since most rows are never displayed.
@@ -6,6 +6,7 @@ for, since most rows are never displayed.
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -40,6 +41,11 @@ class DuplicateRow(NamedTuple):
     score: float | None
     base: str = ""
 
+    def has(self, text: str) -> bool:
+        """Whether an address, host, title or id of the page, or an address or host of its original, contains `text`."""
+        own = (self.url, self.host, self.title, self.id, self.original_url, self.original_host)
+        return any(text in name.casefold() for name in own)
+
     def shown(self) -> dict[str, Any]:
         """Return the row as values for JSON, safe to display."""
         base = {"of_base": shown(self.base)} if self.base else {}
@@ -63,48 +69,71 @@ class DuplicateRow(NamedTuple):
 
 
 class Newest:
-    """The last `capacity` rows."""
+    """The last `capacity` rows of pages that name another, and as many of each other verdict."""
 
     def __init__(self, capacity: int) -> None:
         self._rows: deque[DuplicateRow] = deque(maxlen=capacity)
+        self._others: dict[VerdictKind, deque[tuple[int, float, PageDecided]]] = {
+            kind: deque(maxlen=capacity) for kind in VerdictKind if kind not in NAMING
+        }
         self.number = 0
 
     def add(self, page: PageDecided, now_s: float) -> DuplicateRow:
         """Add a page whose verdict names another page, and return its row."""
-        verdict = page.verdict
-        url, original_url = cut(verdict.url, MAX_URL), cut(verdict.duplicate_of_url or "", MAX_URL)
         self.number += 1
-        row = DuplicateRow(
-            self.number,
-            now_s,
-            verdict.sequence,
-            verdict.kind,
-            cut(verdict.id, MAX_WORDS),
-            url,
-            _host(url),
-            cut(page.title, MAX_TITLE),
-            cut(verdict.duplicate_of or "", MAX_WORDS),
-            original_url,
-            _host(original_url),
-            page.original,
-            cut(verdict.reason or "", MAX_WORDS),
-            verdict.distance,
-            verdict.score,
-            cut(verdict.duplicate_of_base or "", MAX_WORDS),
-        )
+        row = _row(self.number, now_s, page)
         self._rows.append(row)
         return row
 
-    def rows(self) -> list[DuplicateRow]:
-        """Return all rows, newest first."""
-        return list(reversed(self._rows))
+    def add_other(self, page: PageDecided, now_s: float) -> None:
+        """Add a page whose verdict names no other; its row is made when somebody asks for it."""
+        self.number += 1
+        self._others[page.verdict.kind].append((self.number, now_s, _short(page)))
+
+    def rows(self, verdict: VerdictKind | None = None) -> list[DuplicateRow]:
+        """Return the rows of a verdict, newest first; of None, all that name another page."""
+        if verdict in self._others:
+            return [_row(*other) for other in reversed(self._others[verdict])]
+        return [row for row in reversed(self._rows) if verdict in {None, row.verdict}]
 
     def since(self, number: int) -> Iterator[DuplicateRow]:
-        """Yield the rows above `number`, newest first."""
+        """Yield the rows above `number` that name another page, newest first."""
         for row in reversed(self._rows):
             if row.number <= number:
                 return
             yield row
+
+
+def _row(number: int, now_s: float, page: PageDecided) -> DuplicateRow:
+    verdict = page.verdict
+    url, original_url = cut(verdict.url, MAX_URL), cut(verdict.duplicate_of_url or "", MAX_URL)
+    return DuplicateRow(
+        number,
+        now_s,
+        verdict.sequence,
+        verdict.kind,
+        cut(verdict.id, MAX_WORDS),
+        url,
+        _host(url),
+        cut(page.title, MAX_TITLE),
+        cut(verdict.duplicate_of or "", MAX_WORDS),
+        original_url,
+        _host(original_url),
+        page.original,
+        cut(verdict.reason or "", MAX_WORDS),
+        verdict.distance,
+        verdict.score,
+        cut(verdict.duplicate_of_base or "", MAX_WORDS),
+    )
+
+
+def _short(page: PageDecided) -> PageDecided:
+    """Return a page whose strings are bounded."""
+    verdict = page.verdict
+    if len(page.title) + len(verdict.url) + len(verdict.id) <= MAX_URL:
+        return page
+    verdict = replace(verdict, url=cut(verdict.url, MAX_URL), id=cut(verdict.id, MAX_WORDS))
+    return PageDecided(verdict, cut(page.title, MAX_TITLE))
 
 
 def _host(url: str) -> str:

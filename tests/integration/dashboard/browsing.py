@@ -122,6 +122,26 @@ class BrowserPage:
         """Return the number of pixels by which the page is wider than the window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
 
+    def broken_words(self) -> list[str]:
+        """Return the words in cells of tables that are on two lines; addresses and titles, which are links, may be."""
+        found = self.page.evaluate(
+            """() => [...document.querySelectorAll("th, td")].flatMap((cell) => {
+              const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+              for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+                if (text.parentElement.closest("a")) continue;
+                for (const word of text.data.matchAll(/[\\p{Script=Latin}\\d]+/gu)) {
+                  const range = document.createRange();
+                  range.setStart(text, word.index);
+                  range.setEnd(text, word.index + word[0].length);
+                  const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+                  if (lines.size > 1) broken.push(word[0]);
+                }
+              }
+              return broken;
+            })"""
+        )
+        return [str(word) for word in found]
+
     def close(self) -> None:
         """Close the page."""
         self._context.close()

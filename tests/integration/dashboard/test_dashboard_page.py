@@ -114,16 +114,20 @@ def test_host_and_verdict_filter_the_table(demo: Demo, watch: Callable[..., Brow
     page.locator("#verdict").select_option("updated")
     expect(rows.locator(".verdict.updated")).to_have_count(1)
     expect(rows).to_have_count(1)
-    page.locator("#host").fill("nobody.example")
+    page.locator("#search").fill("https://nobody.example/")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(rows).to_have_count(0)
-    expect(page.locator("#rows-state")).to_have_text("No rows yet.")
+    expect(page.locator("#rows-state")).to_contain_text("No such page among the newest.")
+    expect(page.get_by_role("link", name="Look for it among all kept pages")).to_be_visible()
+    page.locator("#search").fill("")
+    page.locator("#verdict").select_option("unique")
+    expect(rows.locator(".verdict.unique").first).to_be_visible()
     page.get_by_role("button", name="All").click()
     expect(rows).not_to_have_count(1)
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#rows-state")).to_have_text("Paused.")
     page.locator("#hosts").get_by_role("button").first.click()
-    expect(page.locator("#host")).to_have_value("127.0.0.1")
+    expect(page.locator("#search")).to_have_value("127.0.0.1")
 
 
 def test_the_keyboard_is_enough(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
@@ -148,15 +152,15 @@ def test_the_keyboard_is_enough(demo: Demo, watch: Callable[..., BrowserPage]) -
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_the_page_fits_on_a_phone(demo: Demo, watch: Callable[..., BrowserPage], colours: str) -> None:
-    """Both pages fit into 360 pixels, with enough contrast in light and dark colours."""
+    """Both pages fit into 360 pixels without a word cut in two, with enough contrast in light and dark colours."""
     watched = watch(demo.url, PHONE, color_scheme=colours)
     page = watched.page
     page.goto("/")
     expect(page.locator("#rows tbody tr")).not_to_have_count(0)
     expect(page.locator("#chart-latency svg").first).to_be_visible()
-    assert watched.overflow() == 0
+    assert (watched.overflow(), watched.broken_words()) == (0, [])
     assert watched.axe() == []
     page.locator("#rows").get_by_role("link", name="Why").first.click()
     expect(page.locator("#features tbody tr")).not_to_have_count(0)
-    assert watched.overflow() == 0
+    assert (watched.overflow(), watched.broken_words()) == (0, [])
     assert watched.axe() == []

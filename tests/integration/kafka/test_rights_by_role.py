@@ -123,11 +123,12 @@ OPERATION = [
     ("retract", URLS[0]),
     ("correct", URLS[1], "--not-duplicate-of", URLS[2]),
     ("corrections",),
+    ("dead-letters", "list"),
     ("why", URLS[1]),
     ("replay",),
     ("replay", "--from", "pages"),
 ]
-PROBES = [("retract", URLS[0]), ("policy", "show"), ("replay", "--from", "pages")]
+PROBES = [("retract", URLS[0]), ("policy", "show"), ("replay", "--from", "pages"), ("dead-letters", "list")]
 """Together they need what all of the above need, and a refused one ends in a second."""
 
 

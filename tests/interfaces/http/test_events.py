@@ -1,6 +1,8 @@
 """`/events` with a real server and real sockets."""
 
 import socket
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -14,7 +16,7 @@ from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.server import Address, HttpServer
 from dedup_service.runtime.live_stats import LiveStats
 from tests.interfaces.http.streams import Watcher, until
-from tests.runtime.live_stats.decided import copy_of, unique
+from tests.runtime.live_stats.decided import copy_of, undecided, unique
 
 Serve = Callable[..., AbstractContextManager[HttpServer]]
 
@@ -63,6 +65,26 @@ def test_a_watcher_receives_ticks_and_duplicates(live_stats: LiveStats, serve: S
         assert msgspec.json.decode(tick["data"])["summary"]["pages"] == 2
         assert msgspec.json.decode(rows["data"])["rows"][0]["sequence"] == 2
         assert rows["id"] == live_stats.events.last_id
+
+
+def test_the_newest_pages_are_searched_and_chosen_by_verdict(live_stats: LiveStats, serve: Serve) -> None:
+    """A part of an address, title, host or id of either page, in any case; a verdict that there is not is refused."""
+    pages = [copy_of(3, title="The FERRY", url="https://b.example/x", of_url="https://c.example/y"), copy_of(4)]
+    live_stats.decided([unique(1), undecided(2, "no text"), *pages])
+    with serve() as server:
+
+        def found(query: str) -> list[int]:
+            with urllib.request.urlopen(f"http://{server.address}/api/duplicates?{query}") as answer:
+                return [row["sequence"] for row in msgspec.json.decode(answer.read())["rows"]]
+
+        assert [found(query) for query in ("", "verdict=unique", "verdict=undecided", "verdict=updated")] == [
+            [4, 3], [1], [2], [],
+        ]  # fmt: skip
+        for text in ("ferry", "B.example/x", "c.example"):
+            assert found(f"search={text}") == [3]
+        assert found("search=nowhere") == []
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            found("verdict=good")
 
 
 def test_a_watcher_that_reconnects_receives_what_it_missed(live_stats: LiveStats, serve: Serve) -> None:

@@ -238,7 +238,7 @@ def test_memory_is_bounded(clock: Clock) -> None:
     def add_pages(start: int, pages: int) -> None:
         for at in range(start, start + pages):
             title, url, of_url = f"{at} " * 500, f"https://h{at}.example/", f"https://s{at}.example/{at}"
-            live_stats.decided([copy_of(at, title=title, url=url, of_url=of_url)])
+            live_stats.decided([copy_of(at, title=title, url=url, of_url=of_url), unique(at)._replace(title=title)])
             clock.now += 0.05
             if at % 20 == 0:
                 live_stats.tick(summary)

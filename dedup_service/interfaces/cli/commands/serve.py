@@ -223,14 +223,12 @@ def _addresses(options: dict[str, Any]) -> "Addresses | None":
     from dedup_service.interfaces.http.service import Addresses
 
     http = None if options["http"] is None else Address.parse(options["http"])
+    dashboard = http if options["dashboard"] is None else Address.parse(options["dashboard"])
+    assert dashboard is not None
     token = os.environ.get(ENV_VARIABLE)
-    if options["dashboard"] is not None:
-        dashboard = Address.parse(options["dashboard"])
-        return Addresses(http, dashboard, token_for(dashboard, token), carried=False)
-    assert http is not None
-    if not token and not is_loopback(http.host):
-        return Addresses(http, None, None, carried=False)
-    return Addresses(http, None, token_for(http, token), carried=True)
+    if dashboard is http and not token and not is_loopback(http.host):
+        return Addresses(http, None, None)
+    return Addresses(http, dashboard, token_for(dashboard, token))
 
 
 def _served(

@@ -5,8 +5,8 @@
 
 How: the standard library's logging, with two formatters. The Kafka client and our modules log through it
 already; a structlog or JSON formatter from outside would have to sit behind the same handler to format
-their lines. A line's fields come from `extra={"facts": {…}}`. The Kafka client repeats itself while a
-broker is away, so each of its warnings is written once a minute, with the number of suppressed repetitions.
+their lines. A line's fields come from `extra={"facts": {…}}`. While a broker is away, our lines say what waits for
+it and since when; the dozens of the Kafka client are written at `debug` alone.
 
 `ServiceLog` is the observer that logs what the service does. At `info`, each step reports what its batches
 added up to, ten seconds after the first of them; at `debug`, each batch has a line. Problems that the
@@ -29,17 +29,11 @@ import msgspec
 from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent, RestoreEvent
 
 LEVELS = ("debug", "info", "warning", "error")
-CLIENT = "kafka"
 QUIET = {
-    CLIENT: logging.WARNING,
-    "kafka.net.selector": logging.ERROR,  # warns whenever other processes had the processor for 0.1 s
+    "kafka": logging.CRITICAL,
     "uvicorn": logging.ERROR,  # warns of every request that is not HTTP: a client could fill the log
 }
 """Lowest level of other packages' loggers, unless the level is debug."""
-
-REPEAT_S = 60.0
-MAX_WARNINGS = 500
-"""Distinct client warnings remembered; the client has far fewer, unless it formats one before logging."""
 
 SUMMARY_S = 10.0
 RESTORE_S = 5.0
@@ -60,7 +54,6 @@ def configure_logging(level: str, log_format: str, stream: TextIO | None = None)
     """Make every logger of the process write to `stream` (stderr) in `log_format`, at `level` and above."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
-    handler.addFilter(QuietClient())
     root = logging.getLogger()
     for earlier in root.handlers[:]:
         root.removeHandler(earlier)
@@ -97,31 +90,6 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line, enc_hook=str).decode()
-
-
-class QuietClient(logging.Filter):
-    """Pass each warning of the Kafka client once a minute, and count the suppressed ones."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._clock = clock
-        self._passed: dict[tuple[str, str], tuple[float, int]] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether `record` is written, after adding `suppressed` to its fields if others were not."""
-        if record.name.split(".")[0] != CLIENT or record.levelno < logging.WARNING:
-            return True
-        key, now = (record.name, str(record.msg)), self._clock()
-        passed_at, suppressed = self._passed.get(key, (-REPEAT_S, 0))
-        if now - passed_at < REPEAT_S:
-            self._passed[key] = passed_at, suppressed + 1
-            return False
-        if len(self._passed) >= MAX_WARNINGS:
-            self._passed.clear()
-        self._passed[key] = now, 0
-        if suppressed:
-            record.facts = {"suppressed": suppressed}
-        return True
 
 
 class ServiceLog(Observer):

@@ -1,5 +1,5 @@
-// The table of newest duplicates: live, with filters, and with a pause for reading.
-import { el } from "./dom.js";
+// The table of newest pages: live, with a search, and with a pause for reading.
+import { el, isWeb } from "./dom.js";
 import { count } from "./format.js";
 import { ask } from "./line.js";
 import { rowOf } from "./rows.js";
@@ -40,9 +40,14 @@ export class Duplicates {
 
   // Show the duplicates of one host.
   choose(host) {
-    this.#filter.host.value = host;
+    this.#filter.search.value = host;
     this.load();
     document.getElementById("newest").focus();
+  }
+
+  // Load rows that no event brings, unless somebody reads them.
+  refresh() {
+    if (/^un(ique|decided)$/.test(this.#wanted.verdict) && !this.paused && this.#rows.length <= PAGE_ROWS) this.load();
   }
 
   // Load the newest rows again, and continue from there.
@@ -54,7 +59,7 @@ export class Duplicates {
   async #load(before) {
     const request = ++this.#request;
     const query = new URLSearchParams({ limit: PAGE_ROWS });
-    for (const name of ["host", "verdict"]) if (this.#wanted[name]) query.set(name, this.#wanted[name]);
+    for (const name of ["search", "verdict"]) if (this.#wanted[name]) query.set(name, this.#wanted[name]);
     if (before) query.set("before", before);
     try {
       const answer = await ask(`/api/duplicates?${query}`);
@@ -91,13 +96,13 @@ export class Duplicates {
   }
 
   #fits(row) {
-    const { host, verdict } = this.#wanted;
-    return (!verdict || row.verdict === verdict) && (!host || row.host === host || row.of_host === host);
+    const { search, verdict } = this.#wanted;
+    const names = [row.url, row.host, row.title, row.id, row.of_url, row.of_host];
+    return (!verdict || row.verdict === verdict) && names.some((name) => name.toLowerCase().includes(search));
   }
 
   get #wanted() {
-    const { host, verdict } = this.#filter;
-    return { host: host.value.trim().toLowerCase(), verdict: verdict.value };
+    return { search: this.#filter.search.value.trim().toLowerCase(), verdict: this.#filter.verdict.value };
   }
 
   #toggle() {
@@ -109,12 +114,11 @@ export class Duplicates {
 
   #showState() {
     const waiting = this.#waiting ? `, ${count(this.#waiting)} new rows wait` : "";
-    this.#state.textContent = this.paused ? `Paused${waiting}.` : this.#rows.length ? "" : "No rows yet.";
-  }
-
-  // Offer the known hosts as suggestions.
-  offer(pairs) {
-    const known = new Set(pairs.flatMap((pair) => [pair.source, pair.copy]));
-    document.getElementById("hosts-known").replaceChildren(...[...known].map((host) => el("option", { value: host })));
+    const url = this.#filter.search.value.trim();
+    const none = url ? "No such page among the newest. " : "No rows yet.";
+    this.#state.textContent = this.paused ? `Paused${waiting}.` : this.#rows.length ? "" : none;
+    if (!this.#rows.length && isWeb(url)) {
+      this.#state.append(el("a", { href: `/why?${new URLSearchParams({ url })}` }, "Look for it among all kept pages"));
+    }
   }
 }

@@ -67,8 +67,7 @@ function showSummary(summary) {
   byId("about").textContent =
     `twinsieve ${summary.program}, since ${moment(summary.started_at)}, space ${summary.space ?? "–"}. ` +
     (summary.scope === "log"
-      ? "Counts are of what the log got since then, whichever process wrote it out; what was decided before is not in them "
-        + "(`twinsieve replay` prints all verdicts, the topic dedup.stats has all counts)."
+      ? "Counts are of what the log got since then, whichever process wrote it out; those in the log are of all its time."
       : "Counts are of this process.");
 }
 
@@ -78,7 +77,7 @@ function showDetails(stats) {
   sections.hosts(stats.hosts, (host) => duplicates.choose(host));
   sections.groups(stats.groups);
   sections.index(stats.index);
-  duplicates.offer(stats.hosts.pairs);
+  duplicates.refresh();
   distances(stats.distances);
   scores(stats.scores);
   fill(byId("latency"), latency(stats.latency));

@@ -1,5 +1,5 @@
 // The sections with tables and sentences: everything but charts and the newest duplicates.
-import { bar, foreign, el, fill, link, table } from "./dom.js";
+import { bar, cards, foreign, el, fill, link, table } from "./dom.js";
 import { bytes, count, percent, rate } from "./format.js";
 import { whyLink } from "./rows.js";
 
@@ -25,11 +25,13 @@ export function tiles(summary) {
 
 export function verdicts(summary) {
   const total = summary.pages;
+  const inLog = (...cells) => (summary.before ? cells : []);
   const rows = Object.entries(summary.verdicts).map(([verdict, pages]) => [
-    el("span", { class: `verdict ${verdict}` }, verdict), count(pages), percent(total ? pages / total : null),
-    bar(total ? pages / total : 0),
+    el("span", { class: `verdict ${verdict}` }, verdict), ...inLog(count(pages + summary.before?.[verdict])), count(pages),
+    percent(total ? pages / total : null), bar(total ? pages / total : 0),
   ]);
-  fill(byId("verdicts"), table("Pages by verdict", [["Verdict", ""], ["Pages", NUMBER], ["Share", NUMBER], ["", "bar"]], rows),
+  const columns = [["Verdict", ""], ...inLog(["In the log", NUMBER]), [inLog("Since start")[0] ?? "Pages", NUMBER]];
+  fill(byId("verdicts"), table("Pages by verdict", [...columns, ["Share", NUMBER], ["", "bar"]], rows),
     note(`${count(summary.rejected)} records were not pages; ${count(summary.repeated)} were read again and got the verdict they had.`),
     guarded(summary.guarded), claims(summary.claim_refused));
 }
@@ -99,12 +101,12 @@ export function index(data) {
   ]);
   const removed = Object.entries(data.removals).map(([reason, pages]) => `${count(pages)} ${reason}`).join(", ");
   fill(byId("index"), note(`${count(data.entries)} kept pages in ${bytes(data.bytes)}. Removed: ${removed}.`),
-    table("Indexes by channel", columns, rows));
+    cards("Indexes by channel", columns, rows));
 }
 
 export function pool(data) {
   fill(byId("pool"), data
-    ? table("Workers", [["Workers", NUMBER], ["Ready", NUMBER], ["Busy", NUMBER], ["Pages waiting", NUMBER], ["Died", NUMBER]],
+    ? cards("Workers", [["Workers", NUMBER], ["Ready", NUMBER], ["Busy", NUMBER], ["Pages waiting", NUMBER], ["Died", NUMBER]],
       [[count(data.processes), count(data.ready), count(data.busy), count(data.waiting), count(data.deaths)]])
     : note("Pages are prepared in the process itself."));
 }

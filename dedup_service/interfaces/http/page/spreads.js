@@ -1,6 +1,6 @@
 // The charts of distances, scores and latency.
 import { chart } from "./charts.js";
-import { table } from "./dom.js";
+import { cards } from "./dom.js";
 import { count, duration } from "./format.js";
 
 const MIN_BITS = 16;
@@ -59,7 +59,7 @@ export function latency(parts) {
     },
   });
   const columns = [["Step", ""], ["Part", ""], ["Batches", "number"], ["p50", "number"], ["p99", "number"], ["Per page", "number"]];
-  return table("Time by step and part", columns, parts.map((part) => [
+  return cards("Time by step and part", columns, parts.map((part) => [
     part.step, part.part, count(part.batches), duration(part.p50_s), duration(part.p99_s), duration(part.page_s),
   ]));
 }

@@ -1,6 +1,6 @@
 // The page at `/why`: explains a verdict. The query names the page, so the URL can be shared.
 import { corrections } from "./corrections.js";
-import { foreign, el, fill, link, table } from "./dom.js";
+import { cards, foreign, el, fill, link, table } from "./dom.js";
 import { count, score } from "./format.js";
 import { ask, TokenNeeded } from "./line.js";
 import { bitsOf } from "./why_bits.js";
@@ -114,7 +114,7 @@ function showNeighbours(answer) {
     el("a", { href: whyUrl({ of: other.sequence }), "aria-label": `Compare with ${other.title || other.url}` }, "compare"),
   ]);
   showSection("neighbours", rows.length
-    ? table("Nearest neighbours", [["Page", ""], ["Bits", ""], ["Compared with this page", ""], ["Reason", ""], ["", ""]], rows)
+    ? cards("Nearest neighbours", [["Page", ""], ["Bits", ""], ["Compared", ""], ["Reason", ""], ["", ""]], rows)
     : el("p", {}, el("a", { href: whyUrl({ of: null, neighbours: 5 }) }, "Search for the nearest neighbours")));
 }
 

@@ -36,7 +36,7 @@ from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.patches import (
     PatchedKafkaClient,
     check_client_release,
-    hide_secrets,
+    limit_logging,
     read_any_header,
 )
 from dedup_service.runtime.kafka.client.retry import permanent_error
@@ -67,7 +67,7 @@ def connect(kind: Callable[..., T], connection: Connection, **configs: Any) -> T
     the brokers refuse user or password, ConfigurationError for settings that cannot work.
     """
     check_client_release()
-    hide_secrets()
+    limit_logging()
     networks: list[PatchedKafkaClient] = []
 
     def network(**settings: Any) -> PatchedKafkaClient:

@@ -172,8 +172,10 @@ class _TimedTls(KafkaSSLTransport):  # type: ignore[misc]
                 return
 
 
-def hide_secrets() -> None:
-    """Drop the lines of the library's loggers that may hold passwords; calling it again changes nothing."""
+def limit_logging() -> None:
+    """Drop the library's lines that may hold passwords, and all, unless a level is set: ours say what waits."""
+    if (library := logging.getLogger("kafka")).level == logging.NOTSET:
+        library.setLevel(logging.CRITICAL)
     for name in ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser"):
         logging.getLogger(name).addFilter(_shows_no_secret)
 

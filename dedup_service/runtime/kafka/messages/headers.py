@@ -131,13 +131,6 @@ def passed_on(
     return (*theirs, *added)
 
 
-def source_in(headers: Iterable[Header]) -> Source:
-    """Return the source of a passed-on record from its headers; KeyError without ours."""
-    values = dict(headers)
-    topic, partition, offset = (values[f"twinsieve.{name}"] or b"" for name in ("topic", "partition", "offset"))
-    return Source(topic.decode(), int(partition), int(offset))
-
-
 def _digits(size: int | None) -> str | None:
     return None if size is None else str(size)
 

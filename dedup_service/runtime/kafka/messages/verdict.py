@@ -21,7 +21,7 @@ from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.verdict_json import verdict_dict
 
 
-class _VerdictLine(msgspec.Struct):
+class VerdictLine(msgspec.Struct):
     """Fields of a verdict's message."""
 
     id: str
@@ -41,7 +41,7 @@ class _VerdictLine(msgspec.Struct):
 
 
 _verdict_encoder = msgspec.json.Encoder()
-_verdict_decoder = msgspec.json.Decoder(_VerdictLine)
+_verdict_decoder = msgspec.json.Decoder(VerdictLine)
 _stats_encoder = msgspec.json.Encoder(order="sorted")
 
 

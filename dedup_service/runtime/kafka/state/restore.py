@@ -187,7 +187,8 @@ class _Run:
                 last_report = now
                 progress(RestoreEvent(min(log.position, end) - self.start, end - self.start, now - started))
         if progress is not None:
-            progress(RestoreEvent(log.position - self.start, end - self.start, time.monotonic() - started, done=True))
+            done, seconds, counts = log.position - self.start, time.monotonic() - started, dict(self._replica.counts)
+            progress(RestoreEvent(done, end - self.start, seconds, done=True, counts=counts))
         return RestoredReplica(self._replica, self._outcomes, log.position, self._tail, end)
 
     def _holds(self, sequence: int) -> bool:

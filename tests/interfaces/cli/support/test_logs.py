@@ -1,4 +1,4 @@
-"""Log lines as text and as JSON, and the repetitions of the Kafka client."""
+"""Log lines as text and as JSON."""
 
 import io
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dedup_service.interfaces.cli.support import logs
-from dedup_service.interfaces.cli.support.logs import QUIET, QuietClient, ServiceLog, configure_logging
+from dedup_service.interfaces.cli.support.logs import QUIET, ServiceLog, configure_logging
 from dedup_service.runtime.events import BatchEvent, ProblemEvent
 from tests.hangs import wait_until
 
@@ -122,21 +122,3 @@ def test_a_rejected_record_is_logged_with_its_place_and_reason(
     line = json.loads(written.getvalue())
     log.close()
     assert (line["level"], line["event"], line["kind"]) == ("warning", place, "rejected")
-
-
-def test_a_repeated_client_warning_is_logged_once_a_minute() -> None:
-    """Suppressed repetitions are counted; other loggers are not filtered."""
-    clock = Clock()
-    quiet = QuietClient(clock)
-
-    def passes(name: str = "kafka.conn", text: str = "no connection to %s", level: int = logging.WARNING) -> bool:
-        record = logging.LogRecord(name, level, "file", 1, text, ("node",), None)
-        passed = quiet.filter(record)
-        if passed and clock.now:
-            assert record.__dict__.get("facts") == {"suppressed": 1}
-        return passed
-
-    assert [passes(), passes(), passes(text="other %s"), passes("twinsieve")] == [True, False, True, True]
-    clock.now = 61.0
-    assert passes()
-    assert not passes()

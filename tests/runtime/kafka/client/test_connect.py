@@ -14,7 +14,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.client.patches import hide_secrets
+from dedup_service.runtime.kafka.client.patches import limit_logging
 from tests.hangs import HANG_S
 
 SECURED = {
@@ -79,10 +79,23 @@ def test_no_password_is_logged_at_debug(frozen: str, caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, logger="kafka"):
         with contextlib.suppress(UnreachableError):
             connect(KafkaAdminClient, Connection(frozen, SECURED))
-        hide_secrets()
+        limit_logging()
         message = SaslAuthenticateRequest(b"\0u\0hidden-password")
         logging.getLogger("kafka.net.connection").debug("%s Request %d: %s", "conn", 1, message)
         logging.getLogger("kafka.protocol.parser").debug("%s Send: %r", "conn", b"\0u\0hidden-password")
         logging.getLogger("kafka.net.connection").debug("%s Request %d: %s", "conn", 2, "Metadata")
     assert "Metadata" in caplog.text
     assert "hidden-password" not in caplog.text
+
+
+def test_lines_of_the_library_are_left_out_unless_a_level_is_set(frozen: str, caplog: pytest.LogCaptureFixture) -> None:
+    """While a broker is away, they are dozens; who sets a level for them has them."""
+    library = logging.getLogger("kafka")
+    library.setLevel(logging.NOTSET)
+    with contextlib.suppress(UnreachableError):
+        connect(KafkaConsumer, Connection(frozen, {"bootstrap_timeout_ms": "100"}))
+    library.error("no connection")
+    with caplog.at_level(logging.WARNING, logger="kafka"):
+        limit_logging()
+        library.error("seen")
+    assert [record.message for record in caplog.records if record.name.startswith("kafka")] == ["seen"]

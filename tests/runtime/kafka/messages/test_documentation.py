@@ -2,14 +2,16 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from dedup_service.core.decision.replica import Replica
+from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.groups.member import GroupMember
 from dedup_service.core.log_records import (
@@ -35,7 +37,7 @@ from dedup_service.core.size_limits import (
     MAX_VALUE_BYTES,
     PAGE_MESSAGE_BYTES,
 )
-from dedup_service.core.verdict import VerdictKind
+from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.groups.canonical_table import CanonicalChange, TablePosition
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.messages import headers
@@ -47,6 +49,7 @@ from dedup_service.runtime.kafka.messages.verdict import read_verdict, stats_val
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, ReplayMark, StepOffsets, replay_message
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.readers.jsonlines import PageJson
+from docs.json_schemas import FOLDER, SCHEMAS, schema
 from tests.page_names import NamesInMemory
 
 
@@ -58,6 +61,10 @@ class Stored:
     value: bytes
 
 
+EXAMPLE_PAGES = (
+    b'{"url": "u:1", "text": "a", "id": 7, "keywords": ["b"], "more": {}}',
+    b'{"url": "u:1", "html": null, "id": 1.5, "text_percent": 3}',
+)
 TEXT = (Path(__file__).parents[4] / "docs" / "topics.md").read_text(encoding="utf-8")
 
 
@@ -81,6 +88,36 @@ def test_the_example_verdict_is_what_is_written() -> None:
     """All bytes are equal."""
     (value,) = examples("verdicts")
     assert verdict_value(*read_verdict(value)) == value
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_made_of_the_types(name: str) -> None:
+    """`python -m docs.json_schemas` would write the same file, and it is a schema."""
+    text = (FOLDER / f"{name}.json").read_text("utf-8")
+    assert text == schema(name)
+    Draft202012Validator.check_schema(json.loads(text))
+
+
+@pytest.mark.parametrize("value", [*EXAMPLE_PAGES, *(b"{}", b'{"url": ""}', b'{"url": "u:1", "title": 1}', b"[]")])
+def test_the_schema_of_pages_takes_what_is_a_page(value: bytes) -> None:
+    """And nothing else."""
+    try:
+        PageMessage("pages", 0, 0, value).page(lambda _html, _declared: Extraction())
+    except RecordError:
+        is_page = False
+    else:
+        is_page = True
+    assert Draft202012Validator(json.loads(schema("page"))).is_valid(json.loads(value)) == is_page
+
+
+def test_the_schema_of_verdicts_takes_what_is_written() -> None:
+    """With an original and without, in a base and not."""
+    validator = Draft202012Validator(json.loads(schema("verdict")))
+    verdict, source = read_verdict(examples("verdicts")[0])
+    unique = Verdict(sequence=1, id="a", url="u:1", kind=VerdictKind.UNIQUE, space="s")
+    for one in (verdict, replace(verdict, duplicate_of_base="corpus"), unique):
+        validator.validate(json.loads(verdict_value(one, source)))
+    assert not validator.is_valid({"id": "a"})
 
 
 def test_the_example_stats_are_what_is_written() -> None:

@@ -6,10 +6,10 @@ from dedup_service.core.log_records import RejectedRecord, RetractionRecord, Sou
 from dedup_service.runtime.kafka.messages.headers import (
     log_headers,
     passed_on,
-    source_in,
     stats_headers,
     verdict_headers,
 )
+from tests.runtime.kafka.messages.sources import source_in
 
 SOURCE = Source("pages", 3, 42)
 

@@ -19,12 +19,12 @@ from dedup_service.core.size_limits import (
     PAGE_MESSAGE_BYTES,
     Header,
 )
-from dedup_service.runtime.kafka.messages.headers import source_in
 from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES, size_problem
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.steps.outputs import Form, lost_output, outputs_of, verdict_output
 from dedup_service.runtime.kafka.topics import Topics
 from tests.runtime.kafka.messages.batches import CODECS, batch_bytes
+from tests.runtime.kafka.messages.sources import source_in
 
 TOPICS = Topics()
 
