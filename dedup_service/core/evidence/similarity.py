@@ -121,8 +121,8 @@ class Similarity:
         combined: Wang & Wang's combined similarity of word distance and metadata for μ = .9, 0 to 1.
         score: What the nine quantities of `points` add up to (`native/src/stream/score.rs`); above 0, more such pairs
             are copies than not.
-        series: 1 if the pages look like two items of a series: of one host, under one title, each with a
-            number of its own at the beginning; else 0.
+        series: 1 if the pages look like two items of a series: of one host, and either under one title, each with a
+            number of its own at the beginning, or under titles that name what differs; else 0.
         points: Of each quantity of the score its name, its value, and its points; negative ones are against a match.
         common_letters: Letters of the common sentences in each page, at most all; estimated if its sentences were
             sampled.

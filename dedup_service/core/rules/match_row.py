@@ -48,8 +48,8 @@ class MatchRow:
         length_ratio: Letters of the longer page for one of the shorter, at most.
         metadata: Jaccard similarity of keywords, tags and references, at least; 0 to 1.
         score: Sum of the points of the scorecard, at least; any number. Docs: profiles.md.
-        series: 0 if the pages may not look like two items of a series: of one host, under one title, each with a
-            number of its own at the beginning; 1 leaves it open.
+        series: 0 if the pages may not look like two items of a series: of one host, and either under one title, each
+            with a number of its own at the beginning, or under titles that name what differs; 1 leaves it open.
         combined: Wang & Wang's μ/(H + 1) + (1 − μ)·J of word distance and metadata, μ = .9, at least.
         words_distance: Differing bits of the `words` channel, at most.
         body_distance: Differing bits of the `body` channel, at most.

@@ -64,7 +64,13 @@ A little below, the stream of news finds more edited copies than it loses other 
 
 PRECISE = (
     MatchRow(
-        name=f"{SAME}, no figure changed", min_letters=LONG, jaccard=NEAR, score=0.5, length_ratio=2.0, figures=0.5, series=0
+        name=f"{SAME}, no figure changed",
+        min_letters=LONG,
+        jaccard=NEAR,
+        score=0.5,
+        length_ratio=2.0,
+        figures=0.5,
+        series=0,
     ),
 )
 

@@ -6,7 +6,8 @@ import click
 import msgspec
 
 from dedup_service.core.errors import RecordError
-from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import BROKER, connection_from, topics_from, with_options
 from dedup_service.interfaces.terminal_safe import terminal_safe
 
@@ -16,7 +17,7 @@ def dead_letters_group() -> None:
     """List the dead letters of a service, and publish them again."""
 
 
-@dead_letters_group.command("list", epilog=EPILOG)
+@dead_letters_group.command("list", cls=GroupedCommand, epilog="--bootstrap localhost:9092 --json")
 @with_options(*BROKER)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each, with the whole record.")
 def list_command(*, as_json: bool, **broker: Any) -> None:
@@ -28,7 +29,9 @@ def list_command(*, as_json: bool, **broker: Any) -> None:
         click.echo(msgspec.json.encode(one) if as_json else text)
 
 
-@dead_letters_group.command("republish", epilog=EPILOG)
+@dead_letters_group.command(
+    "republish", cls=GroupedCommand, epilog="corrected.jsonl --bootstrap localhost:9092"
+)
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @with_options(*BROKER)
 def republish_command(file: BinaryIO, **broker: Any) -> int:
