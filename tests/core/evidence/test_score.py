@@ -94,17 +94,21 @@ def test_two_items_of_a_series_are_no_copies(language: str) -> None:
 NOTICES = {
     "Chinese": (
         "{}同志任前公示",
-        "根据干部选拔任用工作有关规定，现将{}同志的有关情况公示如下，征求社会各界的意见。公示期为五个工作日。{}同志长期在"
-        "基层工作，作风扎实，群众评价良好，拟任县水利局副局长。公示期间，对{}同志有意见的，请以书面或电话的形式向县委组织部"
-        "反映，反映人应当署真实姓名和联系方式，以便核实。",
+        (
+            "根据干部选拔任用工作有关规定，现将{}同志的有关情况公示如下，征求社会各界的意见。公示期为五个工作日。{}同志长期在"
+            "基层工作，作风扎实，群众评价良好，拟任县水利局副局长。公示期间，对{}同志有意见的，请以书面或电话的形式向县委组织部"
+            "反映，反映人应当署真实姓名和联系方式，以便核实。"
+        ),
         ("张建国", "李卫东"),
     ),
     "English": (
         "{} a backup plan",
-        "The page of a plan has a menu with all that can be done. To {} a plan, choose the line that says {}, and then "
-        "the region in which the plan is. The account needs the rights of an operator, and the region must not be "
-        "locked. It takes a minute until all machines know of it; the log of the region says when they do. If you {} a "
-        "plan by mistake, ask the owner of the region within the hour.",
+        (
+            "The page of a plan has a menu with all that can be done. To {} a plan, choose the line that says {}, and then "
+            "the region in which the plan is. The account needs the rights of an operator, and the region must not be "
+            "locked. It takes a minute until all machines know of it; the log of the region says when they do. If you {} a "
+            "plan by mistake, ask the owner of the region within the hour."
+        ),
         ("create", "delete"),
     ),
 }
