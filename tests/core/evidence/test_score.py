@@ -105,9 +105,9 @@ NOTICES = {
         "{} a backup plan",
         (
             "The page of a plan has a menu with all that can be done. To {} a plan, choose the line that says {}, and "
-            "then the region in which the plan is. The account needs the rights of an operator, and the region must not be "
-            "locked. It takes a minute until all machines know of it; the log of the region says when they do. If you {} "
-            "a plan by mistake, ask the owner of the region within the hour."
+            "then the region in which the plan is. The account needs the rights of an operator, and the region must "
+            "not be locked. It takes a minute until all machines know of it; the log of the region says when they do. "
+            "If you {} a plan by mistake, ask the owner of the region within the hour."
         ),
         ("create", "delete"),
     ),
