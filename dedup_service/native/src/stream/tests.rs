@@ -352,7 +352,7 @@ fn plain_quantities(pages: &[Page; 2]) -> Quantities {
         swapped_numbers: share(swaps(&plain, 2), swaps(&plain, 2) + 2 * held_numbers),
         missing_facts: share((&facts[0] - &facts[1]).len(), facts[0].len() + 2),
         facts_in_hunks: share(in_hunks(one) + in_hunks(other), all_facts(one) + all_facts(other)),
-        title_in_hunks: if have_titles { (titles[0].0 + titles[1].0) / 2.0 } else { 0.0 },
+        title_in_hunks: if have_titles { f64::midpoint(titles[0].0, titles[1].0) } else { 0.0 },
         hunks_with_title: if have_titles {
             share(titles[0].1 + titles[1].1, one.hunks().len() + other.hunks().len())
         } else {
