@@ -89,7 +89,7 @@ def test_the_terminal_shows_it(folder: Path) -> None:
 def learning(tmp_path: Path) -> Iterator[NearDuplicateFilter]:
     """A filter that called a page a duplicate before it knew that most of both is their host's own text."""
     with NearDuplicateFilter.open(tmp_path / "state") as dedup:
-        dedup.check_many([page(1, OWN[:1]), page(2, OWN[1:2])])
+        dedup.check_many([page(1, OWN[:1], title="Story"), page(2, OWN[1:2], title="Story")])
         dedup.check_many([page(number, [article(number, 60)]) for number in range(3, 3 + TITLES)])
         yield dedup
 

@@ -77,7 +77,7 @@ def pair(language: Language, change: str, seed: int) -> tuple[str, str]:
 
 def prepared(name: str, text: str) -> PreparedPage:
     """A page with this text."""
-    url = f"https://a.example/{name}"
+    url = f"https://{name}.example/"  # no series, which is of one host
     return build_fingerprinter().prepare(Page(url=url, canonical_url=url, id=name, title="a title", text=text))
 
 

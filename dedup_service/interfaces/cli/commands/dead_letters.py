@@ -29,7 +29,7 @@ def list_command(*, as_json: bool, **broker: Any) -> None:
         click.echo(msgspec.json.encode(one) if as_json else text)
 
 
-@dead_letters_group.command("republish", cls=GroupedCommand, epilog="corrected.jsonl --bootstrap localhost:9092")
+@dead_letters_group.command("republish", cls=GroupedCommand, epilog="- --bootstrap localhost:9092")
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @with_options(*BROKER)
 def republish_command(file: BinaryIO, **broker: Any) -> int:
