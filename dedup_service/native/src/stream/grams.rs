@@ -2,6 +2,8 @@
 //!
 //! A character of a script without spaces weighs 1, a word or a number 5/3: a gram is five characters, three words, or a
 //! mixture. One at the end may weigh less, for a last token that is in no other.
+//!
+//! Source: Broder, "On the resemblance and containment of documents", 1997 (shingles); docs/adr/0038 (the weights).
 
 use super::tokens::{Class, Token};
 use crate::memory::GAMMA;
@@ -13,7 +15,8 @@ pub const WEIGHTS: [usize; 2] = [3, 5];
 
 /// Replace `hashes` by those of the grams of some tokens, in order, and `ends` by the places behind their last tokens.
 ///
-/// value: of a token, with which it is hashed; weight: of a token, 3 at least. least: what a gram weighs, 45 at most.
+/// value: of a token, with which it is hashed, not 0, since a gram is a polynomial of them modulo 2^64; weight: of a token
+/// in thirds of a character, 3 at least. least: what a gram weighs, 45 at most.
 pub fn find_grams(
     count: usize,
     value: impl Fn(usize) -> u64,
