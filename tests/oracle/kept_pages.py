@@ -219,7 +219,8 @@ def may_be_similar(kept: bytes, evidence: Evidence, common: Sequence[int], min_j
     own = evidence.shingles - min(letters_of(ours), float(evidence.letters)) * a_letter
     ratio = max(evidence.shingles, other.shingles) / min(evidence.shingles, other.shingles)
     least = min_jaccard * (1.0 + (5.0 - min(5.0, ratio)) / 12.0)
-    return rough >= least and rest >= min_jaccard * max(rest, own)
+    share = max(min_jaccard, 0.4) if ours else min_jaccard
+    return rough >= least and rest >= share * max(rest, own)
 
 
 def _telling_body(prepared: PreparedPage) -> int | None:

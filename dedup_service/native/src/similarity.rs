@@ -32,6 +32,11 @@ pub const MAX_RADIUS: u32 = 7;
 const SERIES_TITLE: f64 = 0.8;
 /// Share of the places that differ in which a word of one title alone stands, from which two pages are of two things.
 const OTHER_SUBJECT: f64 = 0.4;
+/// Share of a page's own shingles that a kept page of a template has at least, by sketches, to be compared.
+///
+/// What is left of an estimate of both after the template was subtracted is noise: at a template of .8 its standard error
+/// is .14 of the own shingles, so one in 500 pages of the site passes.
+const OWN_IN_COMMON: f64 = 0.4;
 /// Tokens that a page needs to be compared by them: a list of links has few.
 const MIN_TOKENS: usize = 30;
 /// Bits of a sketch.
@@ -433,7 +438,8 @@ impl<'a> Screen<'a> {
         let union = (self.shingles + f64::from(shingles)) / (1.0 + jaccard);
         let both: u32 = shared(self.common.iter().copied(), sentences).map(letters_in).sum();
         let rest = f64::max(0.0, jaccard * union - f64::from(both) * self.shingles_a_letter);
-        rest >= self.min_jaccard * f64::max(rest, self.own_shingles)
+        let least = if self.common.is_empty() { self.min_jaccard } else { self.min_jaccard.max(OWN_IN_COMMON) };
+        rest >= least * f64::max(rest, self.own_shingles)
     }
 }
 
