@@ -52,7 +52,7 @@ SAME, MUCH = "nearly the same text", "much the same text"
 
 BALANCED = (
     MatchRow(
-        name=SAME, min_letters=LONG, jaccard=NEAR, score=-0.05, length_ratio=2.0, title_on_host=OWN_TITLE, series=0
+        name=SAME, min_letters=LONG, jaccard=NEAR, score=-0.09, length_ratio=2.0, title_on_host=OWN_TITLE, series=0
     ),
     MatchRow(name=f"{SAME} under another title", min_letters=LONG, jaccard=NEAR, score=0.5, length_ratio=2.0, series=0),
     MatchRow(name=f"{SAME}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES, length_ratio=2.0),

@@ -212,7 +212,7 @@ impl<'a> Similarity<'a> {
     }
 
     /// 1 if the pages look like two items of a series: of one host, and either under one title, each with a number of its
-    /// own at the beginning, or under titles that name two things, of which the text speaks where the pages differ.
+    /// own at the beginning in the same words, or under titles that name two things, of which the text speaks where the pages differ.
     pub fn series(&self) -> f64 {
         let is_dated = self.title >= SERIES_TITLE && self.quantities().begin_with_own_numbers;
         f64::from(self.same_host && (is_dated || self.quantities().hunks_with_title >= OTHER_SUBJECT))

@@ -138,6 +138,32 @@ def test_a_series_is_of_one_host_under_one_title(language: str) -> None:
     assert Similarity(page("".join(STORIES[language]), title), other, same_host=True).series == 0.0
 
 
+OPENINGS = {
+    "Chinese": (
+        "海门日报4月12日从施工现场发回的报道，记者林晓，通讯员陈刚，图片由项目部提供。",
+        "据港城晚报数字版5月6日早间的消息，本报与多家媒体联合走访了江北和沿岸的街道。",
+    ),
+    "English": (
+        "Reported on 12 April by our correspondents at the harbour, with pictures that readers kindly sent to this paper. ",
+        "The Evening Ledger, 6 May: this story is part of what we wrote about the old bridges along our river. ",
+    ),
+    "German": (
+        "Bericht vom 12. April aus dem Hafen, mit Bildern, die Leserinnen und Leser uns freundlich überlassen haben. ",
+        "Abendblatt, 6. Mai: Dieser Beitrag gehört zu einer Reihe, die unser Haus über alte Brücken am Fluss schreibt. ",
+    ),
+}
+
+
+@LANGUAGES
+def test_a_copy_with_another_opening_is_of_no_series(language: str) -> None:
+    """Items of a series state their dates in the same words; a host may repost its story below another first line."""
+    text = "".join(STORIES[language])
+    one, other = (page(opening + text, TITLES[language]) for opening in OPENINGS[language])
+    assert Similarity(one, other, same_host=True).series == 0.0
+    dated = page(OPENINGS[language][0].replace("12", "13") + text, TITLES[language])
+    assert Similarity(one, dated, same_host=True).series == 1.0
+
+
 TEXTS = st.lists(st.sampled_from([*PASSAGES, *STORIES["English"], *STORIES["Chinese"]]), max_size=12).map(" ".join)
 BIAS = Similarity(Evidence(b""), Evidence(b"")).score - sum(
     points for _, _, points in Similarity(Evidence(b""), Evidence(b"")).points

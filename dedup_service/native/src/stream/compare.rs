@@ -22,6 +22,8 @@ pub(super) const MOST_SWAPPED: usize = 6;
 pub(super) const NEAR_CUT: usize = 64;
 /// Tokens at the beginning of a page among which its date is.
 pub(super) const BEGINNING: usize = 24;
+/// Weight of the widest hunk that is the date of an item of a series, and not another beginning of the same text.
+pub(super) const DATE: usize = 75;
 const NOWHERE: i32 = -1;
 
 /// What is compared of two pages.
@@ -47,7 +49,7 @@ pub struct Quantities {
     pub seeds_in_both: f64,
     /// Share of the hunks in which something stands that only its page's title has, 0 to 1; 0 if one has no title.
     pub hunks_with_title: f64,
-    /// Whether each page has a number at its beginning, as of a date, that the other does not hold.
+    /// Whether each page has a number at its beginning, as of a date in the same words, that the other does not hold.
     pub begin_with_own_numbers: bool,
 }
 
@@ -271,9 +273,12 @@ impl Side {
         })
     }
 
-    /// Whether a number at the beginning is not held.
+    /// Whether a number at the beginning is not held, in a hunk with little else.
     fn begins_with_own_number(&self) -> bool {
-        self.tokens.facts.iter().zip(&self.held).take(BEGINNING).any(|(&fact, &held)| fact == 2 && held == NOWHERE)
+        let is_number = |(start, end): (usize, usize)| {
+            self.tokens.facts[start..end.min(BEGINNING)].contains(&2) && self.weight_of((start, end)) <= DATE
+        };
+        self.hunks().take_while(|&(start, _)| start < BEGINNING).any(is_number)
     }
 
     fn held_numbers(&self) -> usize {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::compare::{BEGINNING, Comparer, MOST_SWAPPED, NEAR_CUT, Quantities, SEED, WIDE};
+use super::compare::{BEGINNING, Comparer, DATE, MOST_SWAPPED, NEAR_CUT, Quantities, SEED, WIDE};
 use super::packed::{CAPITALS, FINE, MOST, MOST_TITLE, Stream, pack};
 use super::tokens::{Class, Token, find_tokens, hash_of};
 use crate::memory::{GAMMA, mix64};
@@ -278,7 +278,8 @@ impl<'a> Plain<'a> {
     }
 
     fn begins_with_own_number(&self) -> bool {
-        (0..self.held.len().min(BEGINNING)).any(|at| self.facts[at] == 2 && self.held[at].is_none())
+        let is_narrow = |hunk: &Range<usize>| weight(&self.codes[hunk.clone()]) <= DATE;
+        self.hunks().into_iter().filter(is_narrow).flatten().any(|at| at < BEGINNING && self.facts[at] == 2)
     }
 
     /// Distinct words and pairs of the title that the other title lacks: the share that stands in the body and in a hunk,
