@@ -144,12 +144,12 @@ OPENINGS = {
         "据港城晚报数字版5月6日早间的消息，本报与多家媒体联合走访了江北和沿岸的街道。",
     ),
     "English": (
-        "Reported on 12 April by our correspondents at the harbour, with pictures that readers kindly sent to this paper. ",
+        "Reported on 12 April by our correspondents at the harbour, with pictures that readers sent to this paper. ",
         "The Evening Ledger, 6 May: this story is part of what we wrote about the old bridges along our river. ",
     ),
     "German": (
         "Bericht vom 12. April aus dem Hafen, mit Bildern, die Leserinnen und Leser uns freundlich überlassen haben. ",
-        "Abendblatt, 6. Mai: Dieser Beitrag gehört zu einer Reihe, die unser Haus über alte Brücken am Fluss schreibt. ",
+        "Abendblatt, 6. Mai: Der Beitrag gehört zu einer Reihe, die unser Haus über alte Brücken am Fluss schreibt. ",
     ),
 }
 
