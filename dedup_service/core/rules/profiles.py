@@ -42,6 +42,9 @@ To two articles, extraction may have added the same comment thread or sidebar.
 NEAR = 0.25
 """Jaccard similarity from which two pages are compared: with less, no copy that people labelled had a score above 0."""
 
+HALF = 0.5
+"""The same in `precise`, and for two pages of one host under titles of their own: they may share a template alone."""
+
 SERIES = 3.0
 """Score from which two pages that look like items of a series are one.
 
@@ -54,7 +57,7 @@ BALANCED = (
     MatchRow(
         name=SAME, min_letters=LONG, jaccard=NEAR, score=-0.09, length_ratio=2.0, title_on_host=OWN_TITLE, series=0
     ),
-    MatchRow(name=f"{SAME} under another title", min_letters=LONG, jaccard=NEAR, score=0.5, length_ratio=2.0, series=0),
+    MatchRow(name=f"{SAME} under another title", min_letters=LONG, jaccard=HALF, score=0.5, length_ratio=2.0, series=0),
     MatchRow(name=f"{SAME}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES, length_ratio=2.0),
 )
 """The score says what the two texts share and what differs; above 0, more such pairs are copies than not.
@@ -66,7 +69,7 @@ PRECISE = (
     MatchRow(
         name=f"{SAME}, no figure changed",
         min_letters=LONG,
-        jaccard=NEAR,
+        jaccard=HALF,
         score=0.5,
         length_ratio=2.0,
         figures=0.5,
@@ -78,7 +81,7 @@ BROAD = (
     MatchRow(
         name=MUCH, min_letters=LONG, jaccard=NEAR, score=-1.0, length_ratio=2.5, title_on_host=OWN_TITLE, series=0
     ),
-    MatchRow(name=f"{MUCH} under another title", min_letters=LONG, jaccard=NEAR, score=0.0, length_ratio=2.5, series=0),
+    MatchRow(name=f"{MUCH} under another title", min_letters=LONG, jaccard=HALF, score=0.0, length_ratio=2.5, series=0),
     MatchRow(name=f"{MUCH}, of a series", min_letters=LONG, jaccard=NEAR, score=SERIES - 1.5, length_ratio=2.5),
 )
 
