@@ -11,6 +11,7 @@ import click
 
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
+from dedup_service.interfaces.cli.support.dry_run import dry_run
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
@@ -60,6 +61,7 @@ _NOT_ASKED = frozenset(
         "processes",
         "max_memory",
         "dashboard",
+        "dry_run",
     }
 )
 """Options that change nothing of what is written: another run may go on with others."""
@@ -181,6 +183,11 @@ def _parse_verdicts(
 )
 @with_options(COLUMNS)
 @with_options(DASHBOARD)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Write nothing: say which pages of --state would have other verdicts under --profile, each with a line.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
 def filter_command(sources: tuple[str, ...], **options: Any) -> int:
@@ -198,7 +205,11 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
     The same command on the same state and the same files gives each record its earlier verdict again; in
     another file it is a further visit. After an interruption, it goes on where the run was, and completes
     its outputs.
+
+    With --dry-run, no FILE is read: the pages of --state are decided again, from the first one on.
     """
+    if options["dry_run"]:
+        return dry_run()
     if options["keep_journal"] >= 0 and not options["state"]:
         raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
     if options["revisits"] and not options["kept"]:
