@@ -24,6 +24,7 @@ from dedup_service.interfaces.cli.support.options import (
     PROCESSES,
     PROFILE,
     SPACE,
+    URL_PREFIX,
     parse_duration_ms,
     preparer_from,
     rule_from,
@@ -47,23 +48,13 @@ from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.runtime.addresses import is_address, on_this_machine
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
-from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.open import InputOptions, InputSource
 from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.readers.several import expanded, open_sources
 
 _DAY_MS = 86_400_000
 
-_NOT_ASKED = frozenset(
-    {
-        "as_json",
-        "quiet",
-        "processes",
-        "max_memory",
-        "dashboard",
-        "dry_run",
-    }
-)
+_NOT_ASKED = frozenset({"as_json", "quiet", "processes", "max_memory", "dashboard", "dry_run"})
 """Options that change nothing of what is written: another run may go on with others."""
 
 
@@ -98,7 +89,7 @@ class Outputs:
 
     def reached(self, record: Record) -> None:
         """Note that all up to `record` is written."""
-        self.notes.reached(record, self.summary, self._due, self.sync)
+        self.notes.reached(record, self.summary, None if self.kept is None else self.kept.due, self.sync)
 
     def note(self) -> None:
         """Note how far the run came, before it ends early."""
@@ -111,10 +102,6 @@ class Outputs:
         self.bad_records.sync()
         if self.kept is not None:
             self.kept.sync()
-
-    @property
-    def _due(self) -> bytes | None:
-        return None if self.kept is None else self.kept.due
 
 
 _NOT_DUPLICATE = tuple(kind for kind in VerdictKind if kind is not VerdictKind.DUPLICATE)
@@ -173,16 +160,7 @@ def _parse_verdicts(
     help="With --state: how long records of pages that were not kept stay (30d, 12h); kept pages stay.",
 )
 @with_options(BASES, PROFILE, KEEP, MAX_MEMORY, SPACE)
-@with_options(PROCESSES)
-@click.option(
-    "--url-prefix",
-    metavar="TEXT",
-    default=DEFAULT_PREFIX,
-    show_default=True,
-    help="For a folder: prefix that makes URLs of the relative paths.",
-)
-@with_options(COLUMNS)
-@with_options(DASHBOARD)
+@with_options(PROCESSES, URL_PREFIX, COLUMNS, DASHBOARD)
 @click.option(
     "--dry-run",
     is_flag=True,

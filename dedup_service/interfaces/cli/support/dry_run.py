@@ -31,12 +31,11 @@ def dry_run() -> int:
     """Decide the pages of the state of the present command again; write a line for each that changes."""
     context = click.get_current_context()
     options = context.params
+    named = {one.name: one.opts[0] for one in context.command.params} | {"sources": "FILE"}
     others = [
-        parameter.opts[0] if isinstance(parameter, click.Option) else "FILE"
-        for parameter in context.command.params
-        if context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        and parameter.name not in _OWN
-        and options[parameter.name or ""]
+        named[name]
+        for name, value in options.items()
+        if value and name not in _OWN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
     if others or not options["state"]:
         raise click.UsageError(
