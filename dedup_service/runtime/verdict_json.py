@@ -75,21 +75,10 @@ def verdict_schema(*, is_beside: bool = False) -> "pa.Schema":
     """Return the columns of a table of verdicts: the keys of their lines. is_beside: without those of `OF_THE_PAGE`."""
     import pyarrow as pa
 
-    text = pa.string()
-    columns = [
-        ("id", text),
-        ("url", text),
-        ("verdict", text),
-        ("duplicate_of", text),
-        ("duplicate_of_url", text),
-        ("duplicate_of_base", text),
-        ("distance", pa.struct([("words", pa.int16()), ("body", pa.int16())])),
-        ("score", pa.float64()),
-        ("reason", text),
-        ("sequence", pa.int64()),
-        ("space", text),
-    ]
-    return pa.schema([(name, kind) for name, kind in columns if not (is_beside and name in OF_THE_PAGE)])
+    distance = pa.struct([("words", pa.int16()), ("body", pa.int16())])
+    kinds = {"distance": distance, "score": pa.float64(), "sequence": pa.int64()}
+    names = (*(() if is_beside else OF_THE_PAGE), *OF_THE_VERDICT)
+    return pa.schema([(name, kinds.get(name, pa.string())) for name in names])
 
 
 def verdict_rows(verdicts: Sequence[Verdict], schema: "pa.Schema") -> "pa.RecordBatch":

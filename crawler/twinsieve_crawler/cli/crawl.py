@@ -17,12 +17,7 @@ from dedup_service.core.verdict import Action, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
-from dedup_service.interfaces.cli.support.options import (
-    BROKER,
-    PROFILE,
-    connection_from,
-    with_options,
-)
+from dedup_service.interfaces.cli.support.options import BROKER, PROFILE, connection_from, with_options
 from dedup_service.interfaces.cli.support.outputs import OutputError, check_distinct, check_outside, check_writable
 from twinsieve_crawler.cli.feeds import feeds
 

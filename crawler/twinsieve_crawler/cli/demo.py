@@ -65,11 +65,7 @@ def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], boot
     return Answers(exit_code(outcome), verdicts, outcome.seconds + waited_s)
 
 
-FAST = {
-    "AUTOTHROTTLE_ENABLED": False,
-    "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
-    "LOG_LEVEL": "WARNING",
-}
+FAST = {"AUTOTHROTTLE_ENABLED": False, "CONCURRENT_REQUESTS_PER_DOMAIN": 4, "LOG_LEVEL": "WARNING"}
 """The site is local, so the crawl need not be slow; robots.txt is still obeyed."""
 
 
@@ -82,12 +78,7 @@ FAST = {
 @click.option("--serve-only", is_flag=True, help="Only serve the site, until Ctrl-C, for your own crawler.")
 @with_options(DASHBOARD, PUBLISHING[0])
 def demo_command(
-    as_json: bool,
-    delay: float,
-    results: str | None,
-    serve_only: bool,
-    dashboard: str | None,
-    bootstrap: str | None,
+    as_json: bool, delay: float, results: str | None, serve_only: bool, dashboard: str | None, bootstrap: str | None
 ) -> int:
     """Crawl a small demo site on localhost, and compare every verdict with the truth.
 

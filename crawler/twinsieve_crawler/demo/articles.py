@@ -17,12 +17,12 @@ class Article:
     name: str
     lang: str
     title: str
-    headline: str
-    section: str
     author: str
     date: str
-    tags: tuple[str, ...]
     paragraphs: tuple[str, ...]
+    headline: str = ""
+    section: str = ""
+    tags: tuple[str, ...] = ()
     source_line: str = ""
 
 

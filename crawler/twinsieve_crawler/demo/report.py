@@ -100,14 +100,7 @@ def print_rows(rows: Iterable[ComparedPage]) -> None:
     table.add_column("the verdict is")
     for row in sorted(shown, key=lambda r: (r.verdict != "duplicate", r.verdict, r.path)):
         bits = ("–" if value is None else str(value) for value in (row.words, row.body))
-        table.add_row(
-            row.path,
-            row.verdict,
-            row.target or "",
-            *bits,
-            _truth(row),
-            _coloured(row.outcome),
-        )
+        table.add_row(row.path, row.verdict, row.target or "", *bits, _truth(row), _coloured(row.outcome))
     console = Console()
     if not console.is_terminal:
         console = Console(width=150)

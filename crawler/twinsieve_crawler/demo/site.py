@@ -175,17 +175,7 @@ def _small(path: str, site: str, title: str, text: str, note: str) -> DemoPage:
 
 
 def _story(title: str, paragraphs: list[str]) -> Article:
-    return Article(
-        name="",
-        lang="zh",
-        title=title,
-        headline="",
-        section="",
-        author="编辑部",
-        date="2026-10-23",
-        tags=(),
-        paragraphs=tuple(paragraphs),
-    )
+    return Article("", "zh", title, author="编辑部", date="2026-10-23", paragraphs=tuple(paragraphs))
 
 
 def _weather(number: int, day: dict[str, Any]) -> Article:
@@ -195,7 +185,6 @@ def _weather(number: int, day: dict[str, Any]) -> Article:
         name=f"zh-weather-{number}",
         lang="zh",
         title=f"青河市天气预报（{date}）",
-        headline="",
         section="weather",
         author="市气象台",
         date=day["date"],
@@ -217,7 +206,6 @@ def _market(number: int, day: dict[str, Any]) -> Article:
         name=f"en-market-{number}",
         lang="en",
         title=f"Maren exchange: closing report, {day['date']}",
-        headline="",
         section="business",
         author="Markets desk",
         date=day["date"],
@@ -274,11 +262,7 @@ MOBILE = ("zh-metro",)
 PRINTED = ("zh-marathon-safety",)
 """Stories of the daily whose page links to a print view, which names the page as canonical. Nobody reposts them."""
 
-SAME_EVENT = {
-    "zh-bridge-people": "zh-bridge",
-    "zh-marathon-safety": "zh-marathon",
-    "en-ferry-workers": "en-ferry",
-}
+SAME_EVENT = {"zh-bridge-people": "zh-bridge", "zh-marathon-safety": "zh-marathon", "en-ferry-workers": "en-ferry"}
 """Stories by another reporter about an event that another story covers → that story; both are to be kept."""
 
 

@@ -11,16 +11,10 @@ own, while it does. A URL or the text of an error is never a label.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -62,27 +56,21 @@ class Metrics(Observer):
             registry.register(_StatusCollector(status, health))
         if live_stats is not None:
             registry.register(LiveStatsCollector(live_stats))
-        self._pages = Counter("pages", "Pages by verdict.", ["verdict"], PREFIX, registry=registry)
-        self._records = Counter("records", "Input records done, by step.", ["step"], PREFIX, registry=registry)
-        self._rejected = Counter("rejected_records", "Records that are not pages.", ["step"], PREFIX, registry=registry)
-        self._repeated = Counter(
-            "repeated_records", "Records read again and skipped.", ["step"], PREFIX, registry=registry
-        )
-        self._expired = Counter(
-            "expired_records", "Records deleted before they were read.", namespace=PREFIX, registry=registry
-        )
-        self._entries_expired = Counter(
-            "entries_expired", "Kept pages that expired, by reason.", ["reason"], PREFIX, registry=registry
-        )
-        self._lost = Counter(
-            "lost_transactions", "Transactions that were repeated.", ["step"], PREFIX, registry=registry
-        )
-        self._problems = Counter("problems", "Problems survived, by kind.", ["step", "kind"], PREFIX, registry=registry)
+        counter = partial(Counter, namespace=PREFIX, registry=registry)
+        gauge = partial(Gauge, namespace=PREFIX, registry=registry)
+        self._pages = counter("pages", "Pages by verdict.", ["verdict"])
+        self._records = counter("records", "Input records done, by step.", ["step"])
+        self._rejected = counter("rejected_records", "Records that are not pages.", ["step"])
+        self._repeated = counter("repeated_records", "Records read again and skipped.", ["step"])
+        self._expired = counter("expired_records", "Records deleted before they were read.")
+        self._entries_expired = counter("entries_expired", "Kept pages that expired, by reason.", ["reason"])
+        self._lost = counter("lost_transactions", "Transactions that were repeated.", ["step"])
+        self._problems = counter("problems", "Problems survived, by kind.", ["step", "kind"])
         self._seconds = Histogram(
             "batch_seconds", "Time of a batch, by part.", ["step", "part"], PREFIX, registry=registry, buckets=BUCKETS_S
         )
-        self._entries = Gauge("entries", "Kept pages in the index.", namespace=PREFIX, registry=registry)
-        self._sequence = Gauge("log_sequence", "Last record of the log.", ["step"], PREFIX, registry=registry)
+        self._entries = gauge("entries", "Kept pages in the index.")
+        self._sequence = gauge("log_sequence", "Last record of the log.", ["step"])
         self._create_series()
 
     def batch(self, event: BatchEvent) -> None:

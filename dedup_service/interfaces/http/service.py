@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from dedup_service.interfaces.http.access_guard import ENV_VARIABLE, AccessGuard, Token
 from dedup_service.interfaces.http.dashboard import serve_dashboard
@@ -62,6 +62,7 @@ class ServedService:
         self._live_stats.pool = self.service.pool_state
         self._live_stats.lag, self._live_stats.lag_age_s = self._lag, self._lag_age_s
         self._live_stats.not_ready = self._not_ready
+        self._live_stats.processes = lambda: [asdict(one) for one in self._status().backlog.members]
 
     def stopping(self) -> None:
         """Report not ready from now on, because the service drains."""

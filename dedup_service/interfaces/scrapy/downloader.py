@@ -46,14 +46,14 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import Action, claim_refused_in, fault_in, guard_in
 from dedup_service.interfaces.scrapy.meta import (
     LATE_FLAG,
+    LATE_KEY,
+    PAGE_KEY,
+    VERDICT_KEY,
     flag_of,
     forget,
     grouped_verdict,
     is_skipped,
     page_judged,
-    remember,
-    remember_late,
-    remember_page,
 )
 from dedup_service.interfaces.scrapy.page_values import PageValue
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
@@ -262,7 +262,7 @@ class NearDuplicateDownloaderMiddleware:
         work = self._judge(judging, self._prepare(response), decides=self._judges_pages)
         in_time = await self._late.in_time(work, len(response.body))
         if self._settings.keep_page and judging.prepared is not None and judging.prepared.page.problem is None:
-            remember_page(request, judging.prepared.page)
+            request.meta[PAGE_KEY] = judging.prepared.page
         if not in_time:
             return self._pass_late(request, response, judging)
         return self._act(request, response, judging)
@@ -301,7 +301,7 @@ class NearDuplicateDownloaderMiddleware:
     def _pass_late(self, request: "Request", response: "Response", judging: _Judging) -> "Response":
         """Let a page pass before its verdict."""
         self._note_late(judging)
-        remember_late(request)
+        request.meta[LATE_KEY] = True
         if self._settings.action is not Action.PASS:
             response.flags.append(LATE_FLAG)
         return response
@@ -316,7 +316,7 @@ class NearDuplicateDownloaderMiddleware:
         verdict = judging.verdict
         if verdict is None:
             return response
-        remember(request, verdict)
+        request.meta[VERDICT_KEY] = verdict
         self._report_verdict(verdict, judging)
         if self._settings.action is not Action.PASS:
             response.flags.append(flag_of(verdict))

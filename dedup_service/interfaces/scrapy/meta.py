@@ -45,21 +45,6 @@ def grouped_verdict(verdict: Verdict) -> dict[str, Any]:
     return {**verdict_dict(verdict), "group": group, "canonical": canonical}
 
 
-def remember(request: "Request", verdict: dict[str, Any]) -> None:
-    """Store the verdict on the request that fetched the page."""
-    request.meta[VERDICT_KEY] = verdict
-
-
-def remember_late(request: "Request") -> None:
-    """Say on the request that the page was passed on before its verdict."""
-    request.meta[LATE_KEY] = True
-
-
-def remember_page(request: "Request", page: Page) -> None:
-    """Store the extracted page on the request that fetched it."""
-    request.meta[PAGE_KEY] = page
-
-
 def forget(request: "Request") -> None:
     """Remove what belongs to another response, in case a spider copied its meta."""
     for key in (VERDICT_KEY, PAGE_KEY, LATE_KEY):

@@ -88,6 +88,9 @@ DECIDED_BY_THE_SERVICE = tuple(PREFIX + setting.name for setting in SETTINGS if 
 ITEMS_OF = frozenset(VerdictKind) - {VerdictKind.DUPLICATE}
 """When in doubt, keep: a store may have failed after the first visit of a page (docs/adr/0009)."""
 
+NOT_UNDECIDED = f"-{VerdictKind.UNDECIDED}"
+"""Among verdicts: drop the items of a page that cannot be judged, too."""
+
 BUFFER_BYTES = 32 * 2**20
 """About 5,000 pages of text, or 500 of HTML: at 5 MB/s to a broker, six seconds of work."""
 
@@ -227,18 +230,21 @@ def _check_names(names: Iterable[str]) -> None:
 
 
 def _items_of(settings: "BaseSettings") -> frozenset[VerdictKind]:
-    """Return the verdicts whose items go on."""
+    """Return the verdicts whose items go on, with `undecided` unless that is ruled out."""
     given = settings.get("TWINSIEVE_ITEMS_OF")
     if given is None:
         return ITEMS_OF
-    names = given.split(",") if isinstance(given, str) else given
     try:
-        verdicts = frozenset(VerdictKind(str(name).strip()) for name in names)
+        names = {str(name).strip() for name in (given.split(",") if isinstance(given, str) else given)}
+        verdicts = frozenset(map(VerdictKind, names - {NOT_UNDECIDED}))
     except (TypeError, ValueError):
         verdicts = frozenset()
     if not verdicts:
-        raise ConfigurationError(f"TWINSIEVE_ITEMS_OF must name verdicts of {', '.join(VerdictKind)}, got {given!r}")
-    return verdicts
+        raise ConfigurationError(
+            f"TWINSIEVE_ITEMS_OF must name verdicts of {', '.join(VerdictKind)}, and may have {NOT_UNDECIDED}; got "
+            f"{given!r}"
+        )
+    return verdicts if NOT_UNDECIDED in names else verdicts | {VerdictKind.UNDECIDED}
 
 
 def _item_text(settings: "BaseSettings") -> ItemFields | None:

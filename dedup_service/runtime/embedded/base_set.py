@@ -28,7 +28,7 @@ from dedup_service.runtime.embedded.commits import store_errors
 from dedup_service.runtime.embedded.database import SHARED_MEMORY, WRITE_AHEAD
 from dedup_service.runtime.embedded.folder import JOURNAL_FILE, PAGES_FOLDER
 from dedup_service.runtime.embedded.further_bases import enter_further
-from dedup_service.runtime.embedded.journal import Beginning, Journal
+from dedup_service.runtime.embedded.journal import Beginning, Header, Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.untouched import open_untouched
 from dedup_service.runtime.store.page_files import lead_to
@@ -116,10 +116,10 @@ class BaseSet:
         pairs = zip(self._labels, self._bases, strict=True)
         return {label.after + page for label, base in pairs for page in base.retracted}
 
-    def begin(self, journal: Journal, pages: Path, rule: MatchRule, layout: IndexLayout) -> None:
-        """Make the kept pages as they are before the first record of the journal, in `pages`."""
+    def begin(self, header: Header, log: JournalReader, pages: Path, rule: MatchRule, layout: IndexLayout) -> None:
+        """Make the kept pages as they are before the first record of a journal, in `pages`."""
         first = self._labels[-1].after + self._labels[-1].records + 1
-        label, tail = StoreLabel(journal.header.identity, journal.header.space_id), journal.log.tail(first)
+        label, tail = StoreLabel(header.identity, header.space_id), log.tail(first)
         work = pages.with_name(pages.name + ".new")
         shutil.rmtree(work, ignore_errors=True)
         begin_pages(self._bases[0], work, label, first, tail)

@@ -170,7 +170,7 @@ class State:
         begin = None
         if self._bases:
             self._bases.adopt(self.journal, pages)
-            begin = partial(self._bases.begin, self.journal, pages, self.rule, self._layout)
+            begin = partial(self._bases.begin, self.journal.header, self.journal.log, pages, self.rule, self._layout)
         return Restorer(
             pages,
             self.journal,

@@ -50,11 +50,11 @@ class StateView:
         self.database = database
         self.header = header
         self._folder = folder
-        self._log = JournalReader(database, header.space_id)
+        self.log = JournalReader(database, header.space_id)
         self._pages = pages
         self._extra = b"" if pages is None else pages.take_extra()
         self._since = pages.manifest.sequence if pages is not None and self._extra else 0
-        self._expired_up_to = self._log.counter("expired_up_to")
+        self._expired_up_to = self.log.counter("expired_up_to")
 
     def host_text(self) -> HostText:
         """Return what is known of the hosts' own text."""
@@ -66,8 +66,15 @@ class StateView:
             return None
         if sequence in self._after.added:
             return self._after.added[sequence]
+        return self.committed(sequence)
+
+    def committed(self, sequence: int) -> Entry | None:
+        """Return the entry that the page at `sequence` has in the commit, or None; it may have left the index since."""
         row = None if self._pages is None else self._pages.find(sequence)
-        return None if row is None else next(iter(self._rows([row])), None)
+        if self._pages is None or row is None:
+            return None
+        with store_errors():
+            return next(iter(self._pages.entries([row])), None)
 
     def held(self) -> HeldEntries:
         """Return the live entries."""
@@ -99,7 +106,7 @@ class StateView:
     @cached_property
     def _after(self) -> _After:
         after = _After(HostText(self._state.host_text), {entry.sequence: entry for entry in self._state.young})
-        for record in self._log.records_after(self._since):
+        for record in self.log.records_after(self._since):
             if record.removes is not None:
                 after.removed.add(record.removes)
             page = record.prepared

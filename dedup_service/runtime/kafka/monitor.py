@@ -45,7 +45,7 @@ from dedup_service.runtime.kafka.client.errors import BrokerError, UnreachableEr
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.client.retry import ThrottledWarning
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets
-from dedup_service.runtime.kafka.status import Backlog, BlockingTransaction, PartitionBacklog
+from dedup_service.runtime.kafka.status import Backlog, BlockingTransaction, Member, PartitionBacklog
 from dedup_service.runtime.kafka.topics import Topics
 
 _UNKNOWN = "unknown"
@@ -95,6 +95,8 @@ _OPEN_S = 30.0
 """Without a write for longer than any transaction of the service may last: then it is named."""
 
 _ASK_TRANSACTIONS_S = 15.0
+
+_ASK_MEMBERS_S = 30.0
 
 _FETCH_BYTES = 64 << 10
 """One record of each partition is wanted; a broker sends a larger batch whole."""
@@ -156,7 +158,7 @@ class BacklogMonitor:
         self._ask_groups_at = clock()
         self._warning = ThrottledWarning(_LOG, "the lag of the steps cannot be measured", after_s=30.0)
         self._open = ThrottledWarning(_LOG, "a topic cannot be read on", every_s=300.0)
-        self._ask_transactions_at = clock()
+        self._ask_transactions_at = self._ask_members_at = clock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -206,7 +208,8 @@ class BacklogMonitor:
         ]
         is_stalled = any(row.stalled_s >= _OPEN_S for row in rows)
         known = self._backlog.transactions if is_stalled else ()
-        self._backlog = Backlog(partitions=tuple(rows), measured_at=self._clock(), transactions=known)
+        members = self._members()
+        self._backlog = Backlog(partitions=tuple(rows), measured_at=self._clock(), transactions=known, members=members)
         if is_stalled:
             self.look_for_transactions()
         else:
@@ -229,6 +232,19 @@ class BacklogMonitor:
             self._open.about("; ".join(map(str, found)))
         else:
             self._open.over()
+
+    def _members(self) -> tuple[Member, ...]:
+        """Return which processes there are, as asked up to half a minute ago; as before if nobody says it."""
+        if self._clock() < self._ask_members_at:
+            return self._backlog.members
+        self._ask_members_at = self._clock() + _ASK_MEMBERS_S
+        try:
+            with administration(self._connection) as admin:
+                found = admin.members_of(list(self._groups.values()), self._topics.pages)
+        except TwinsieveError as error:
+            _LOG.debug("which processes there are is not known: %s", error)
+            return self._backlog.members
+        return tuple(Member(step, *one) for step, group in self._groups.items() for one in found.get(group, ()))
 
     def disconnect(self) -> None:
         """Close the connections; the next measurement opens new ones."""

@@ -84,19 +84,29 @@ class BlockingTransaction:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process that takes part in a step, by its name in the group, and its partitions of `pages`."""
+
+    step: str
+    name: str
+    partitions: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
     """What the steps have not done yet of all partitions of `pages`, whichever process has them, at one moment.
 
     measured_at: monotonic seconds of that moment; before the first measurement, when measuring began; None if it has
     not begun. problem: why it could not be measured since, "" if it could. transactions: those that keep the steps, or
-    the measurement, from reading on.
+    the measurement, from reading on. members: as Kafka knew them up to half a minute before.
     """
 
     partitions: tuple[PartitionBacklog, ...] = ()
     measured_at: float | None = None
     problem: str = ""
     transactions: tuple[BlockingTransaction, ...] = ()
+    members: tuple[Member, ...] = ()
 
     def lag(self, step: str) -> dict[str, int]:
         """Return the lag of `step` by partition."""

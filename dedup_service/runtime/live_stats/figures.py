@@ -44,6 +44,7 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
     now = live_stats.clock()
     pool = live_stats.pool()
     lags, lag_age_s = live_stats.lag(), live_stats.lag_age_s()
+    processes = live_stats.processes()
     not_ready = shown(live_stats.not_ready())
     connected, dropped = live_stats.watchers()
     with live_stats.lock:
@@ -65,6 +66,7 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
             "rates": _rates(live_stats, now),
             "lag": {step: {"records": sum(lag.values()), "partitions": dict(lag)} for step, lag in lags.items() if lag},
             "lag_age_s": None if lag_age_s is None else round(lag_age_s, 1),
+            "processes": processes,
             "not_ready": not_ready,
             "entries": live_stats.entries,
             "pool": None if pool is None else asdict(pool),

@@ -217,6 +217,7 @@ class LiveStats(Observer):
         self.pool: Callable[[], PoolState | None] = lambda: None
         self.lag: Callable[[], Mapping[str, Mapping[str, int]]] = dict
         self.lag_age_s: Callable[[], float | None] = lambda: None
+        self.processes: Callable[[], list[dict[str, Any]]] = list
         self.not_ready: Callable[[], str] = lambda: ""
         self.ask_index: Callable[[], IndexEvent | None] = lambda: None
         self.watchers: Callable[[], tuple[int, int]] = lambda: (0, 0)

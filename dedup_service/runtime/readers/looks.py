@@ -52,7 +52,7 @@ def look(head: bytes) -> tuple[str, str] | None:
     r"""Return which format these bytes begin, and what to do with a file of it; None if that is not sure.
 
     >>> look(b"url,text\n")
-    ('CSV', 'read it from a file whose name ends with .csv')
+    ('CSV', 'read it from a file, or a pipe of mkfifo, that is called so: twinsieve filter pages.csv')
     """
     signature = next((found for magic, found in _SIGNATURES.items() if head.startswith(magic)), None)
     text = head.removeprefix(_MARK).lstrip()
@@ -66,7 +66,7 @@ def _look_of_table(text: bytes) -> tuple[str, str] | None:
     for separator, kind, ending in ((b"\t", "TSV", ".tsv"), (b",", "CSV", ".csv"), (b";", "CSV", ".csv")):
         cells = {cell.strip(b' "').lower().decode("utf-8", "replace") for cell in line.split(separator)}
         if len(cells) > 1 and cells & set(COLUMNS):
-            return kind, f"read it from a file whose name ends with {ending}"
+            return kind, f"read it from a file, or a pipe of mkfifo, that is called so: twinsieve filter pages{ending}"
     return None
 
 

@@ -12,8 +12,6 @@ from typing import BinaryIO, cast
 
 import zstandard
 
-PACKINGS = (".gz", ".zst")
-
 _WINDOW = 1 << 31
 """The largest that zstd makes (--long=31): a window takes memory as it fills."""
 

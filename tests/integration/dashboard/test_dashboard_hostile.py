@@ -4,7 +4,7 @@ The filter runs in this process, so that a test decides when pages arrive.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,9 +38,11 @@ URLS = {
 class WatchedFilter:
     """A filter with a dashboard."""
 
-    def __init__(self, folder: Path, token: Token | None = None, rule: MatchRule | None = None) -> None:
+    def __init__(
+        self, folder: Path, token: Token | None = None, rule: MatchRule | None = None, bases: Sequence[Path] = ()
+    ) -> None:
         dashboard = EmbeddedDashboard(Address("127.0.0.1", 0), token, "filter")
-        self.dedup = NearDuplicateFilter.open(folder, rule=rule, observers=dashboard.observers)
+        self.dedup = NearDuplicateFilter.open(folder, rule=rule, observers=dashboard.observers, bases=bases)
         self._serving = dashboard.serving(self.dedup, lambda: None)
         self.url = f"http://{self._serving.__enter__().address}"
 
@@ -225,3 +227,18 @@ def test_without_the_token_a_form_asks_for_it(tmp_path: Path, watch: Callable[..
         watched.close()
     finally:
         guarded.close()
+
+
+def test_a_page_without_a_verdict_is_explained(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:
+    """A page of a base has none here: what is known of it is shown, and that the verdict is not kept."""
+    with NearDuplicateFilter.open(tmp_path / "base") as base:
+        base.check_text(article(1), "https://a.example/1", title="One story")
+    opened = WatchedFilter(tmp_path / "state", bases=[tmp_path / "base"])
+    try:
+        page = watch(opened.url).page
+        page.goto("/why?sequence=1")
+        expect(page.locator("#verdict")).to_contain_text("its verdict is no longer kept")
+        expect(page.locator("#verdict")).to_contain_text("Rule in force")
+        expect(page.locator("#trouble")).to_be_hidden()
+    finally:
+        opened.close()

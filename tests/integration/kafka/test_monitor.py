@@ -10,6 +10,7 @@ from kafka.structs import TopicPartition
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import BLIND_LIMIT_S, Health
 from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.monitor import BacklogMonitor
@@ -272,3 +273,30 @@ def test_a_transaction_that_keeps_the_steps_from_reading_on_is_named(
     finally:
         monitor.close(5.0)
         frozen.close()
+
+
+def test_which_processes_there_are(
+    connection: Connection, own_topics: Topics, monitor: BacklogMonitor, clocks: Clocks
+) -> None:
+    """By the names in the groups, with their partitions of `pages`, also one that has none."""
+    assert monitor.measure().members == ()
+    readers = [
+        GroupConsumer(connection, own_topics.pages, f"{own_topics.prefix}g", name, on_revoked=lambda _: None)
+        for name in ("first", "second", "third")
+    ]
+    try:
+
+        def are_known() -> bool:
+            for reader in readers:
+                reader.poll(0.05, 1)
+            clocks.passed_s += 30.0
+            members = monitor.measure().members
+            assert {one.step for one in members} <= {FINGERPRINT}
+            return [one.name for one in members] == ["first", "second", "third"] and sorted(
+                one.partitions for one in members
+            ) == [(), (0,), (1,)]
+
+        until(are_known, "the members of the group")
+    finally:
+        for reader in readers:
+            reader.close()

@@ -65,6 +65,8 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_ITEMS_OF", "unique, new"),
         ("TWINSIEVE_ITEMS_OF", ""),
         ("TWINSIEVE_ITEMS_OF", 3),
+        ("TWINSIEVE_ITEMS_OF", "-undecided"),
+        ("TWINSIEVE_ITEMS_OF", "unique,-updated"),
         ("TWINSIEVE_ITEM_TEXT", 3),
         ("TWINSIEVE_ITEM_TEXT", {"txt": "body"}),
         ("TWINSIEVE_ITEM_TEXT", {"title": "head"}),
@@ -105,8 +107,11 @@ def test_a_token_of_digits_is_a_token() -> None:
 
 @pytest.mark.parametrize("value", ["unique,updated", " updated, unique ", ["unique", "updated"]])
 def test_verdicts_whose_items_go_on_in_any_form(value: object) -> None:
-    """Text with commas, or a list."""
-    assert read(TWINSIEVE_ITEMS_OF=value).items_of == {VerdictKind.UNIQUE, VerdictKind.UPDATED}
+    """Text with commas, or a list; `undecided` is among them unless it is ruled out."""
+    named = {VerdictKind.UNIQUE, VerdictKind.UPDATED}
+    assert read(TWINSIEVE_ITEMS_OF=value).items_of == named | {VerdictKind.UNDECIDED}
+    parts = value if isinstance(value, list) else [value]
+    assert read(TWINSIEVE_ITEMS_OF=",".join([*map(str, parts), "-undecided"])).items_of == named
 
 
 def test_the_fields_of_an_item_in_any_form() -> None:

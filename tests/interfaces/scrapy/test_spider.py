@@ -69,6 +69,13 @@ def test_items_of_every_other_page_pass(verdict: str | None) -> None:
     assert output(middleware(), response(verdict), {"title": "x"}) == [{"title": "x"}]
 
 
+def test_items_of_a_page_that_cannot_be_judged_pass_whatever_is_named() -> None:
+    """Only `-undecided` drops them."""
+    named = "unique,updated"
+    assert output(middleware(TWINSIEVE_ITEMS_OF=named), response("undecided"), {"title": "x"}) == [{"title": "x"}]
+    assert output(middleware(TWINSIEVE_ITEMS_OF=f"{named},-undecided"), response("undecided"), {"title": "x"}) == []
+
+
 def test_asynchronous_callbacks_are_treated_the_same() -> None:
     """Items of an async callback are dropped, its requests pass."""
 
@@ -117,7 +124,7 @@ def test_an_item_that_does_not_take_its_verdict_passes_and_is_counted() -> None:
 def test_a_dropped_item_has_a_line_at_debug(verdict: str, said: str, caplog: pytest.LogCaptureFixture) -> None:
     """It is the line that Scrapy's log formatter makes, with the reason, safe to show."""
     caplog.set_level("DEBUG")
-    assert output(middleware(TWINSIEVE_ITEMS_OF="unique"), response(verdict), Plain("x")) == []
+    assert output(middleware(TWINSIEVE_ITEMS_OF="unique,-undecided"), response(verdict), Plain("x")) == []
     [record] = [record for record in caplog.records if record.getMessage().startswith("Dropped")]
     assert (record.levelname, *record.getMessage().splitlines()) == ("DEBUG", said, "Plain(title='x')")
 

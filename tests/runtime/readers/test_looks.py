@@ -76,6 +76,7 @@ def test_standard_input_is_unpacked_and_looked_at(pack: type[bytes]) -> None:
     ran = subprocess.run(command, input=pack(b"url,text\n" + b"a,b\n" * 500), capture_output=True, check=False)
     assert (ran.returncode, ran.stdout) == (2, b"")
     assert ran.stderr.startswith(b"twinsieve: standard input looks like CSV")
+    assert ran.stderr.endswith(b"twinsieve filter pages.csv\n")
     assert ran.stderr.count(b"\n") == 1
 
 

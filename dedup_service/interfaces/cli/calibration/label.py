@@ -23,13 +23,7 @@ from dedup_service.core.rules.profiles import DEFAULT_PROFILE
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
-from dedup_service.interfaces.cli.support.options import (
-    PROFILE,
-    SPACE,
-    preparer_from,
-    space_from,
-    with_options,
-)
+from dedup_service.interfaces.cli.support.options import PROFILE, SPACE, preparer_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.labels import Label, LabelFile

@@ -20,6 +20,7 @@ from dedup_service.interfaces.cli.support.options import (
     COLUMNS,
     PROCESSES,
     SPACE,
+    URL_PREFIX,
     connection_from,
     preparer_from,
     space_from,
@@ -30,7 +31,6 @@ from dedup_service.interfaces.cli.support.outputs import BadRecords, check_disti
 from dedup_service.interfaces.cli.support.page_stream import PreparedBatch, prepared_batches
 from dedup_service.interfaces.cli.support.progress import Advance, progress
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
-from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonLine, json_of
 from dedup_service.runtime.readers.open import InputOptions
 from dedup_service.runtime.readers.record import BrokenInput, Mark, NamedRecord, Record
@@ -90,14 +90,7 @@ class _Counts:
 @click.option("--rate", metavar="PAGES", type=click.FloatRange(0, min_open=True), help="Pages a second at most.")
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
 @with_options(SPACE, PROCESSES)
-@click.option(
-    "--url-prefix",
-    metavar="TEXT",
-    default=DEFAULT_PREFIX,
-    show_default=True,
-    help="For a folder: prefix that makes URLs of the relative paths.",
-)
-@with_options(COLUMNS)
+@with_options(URL_PREFIX, COLUMNS)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
 def backfill_command(sources: tuple[str, ...], **options: Any) -> int:

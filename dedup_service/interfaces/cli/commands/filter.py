@@ -11,6 +11,7 @@ import click
 
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
+from dedup_service.interfaces.cli.support.dry_run import dry_run
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.kept_archive import KeptArchive, index_name
@@ -23,6 +24,7 @@ from dedup_service.interfaces.cli.support.options import (
     PROCESSES,
     PROFILE,
     SPACE,
+    URL_PREFIX,
     parse_duration_ms,
     preparer_from,
     rule_from,
@@ -46,22 +48,13 @@ from dedup_service.interfaces.cli.support.summary import Summary
 from dedup_service.runtime.addresses import is_address, on_this_machine
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import Observers
-from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.readers.open import InputOptions, InputSource
 from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.readers.several import expanded, open_sources
 
 _DAY_MS = 86_400_000
 
-_NOT_ASKED = frozenset(
-    {
-        "as_json",
-        "quiet",
-        "processes",
-        "max_memory",
-        "dashboard",
-    }
-)
+_NOT_ASKED = frozenset({"as_json", "quiet", "processes", "max_memory", "dashboard", "dry_run"})
 """Options that change nothing of what is written: another run may go on with others."""
 
 
@@ -96,7 +89,7 @@ class Outputs:
 
     def reached(self, record: Record) -> None:
         """Note that all up to `record` is written."""
-        self.notes.reached(record, self.summary, self._due, self.sync)
+        self.notes.reached(record, self.summary, None if self.kept is None else self.kept.due, self.sync)
 
     def note(self) -> None:
         """Note how far the run came, before it ends early."""
@@ -109,10 +102,6 @@ class Outputs:
         self.bad_records.sync()
         if self.kept is not None:
             self.kept.sync()
-
-    @property
-    def _due(self) -> bytes | None:
-        return None if self.kept is None else self.kept.due
 
 
 _NOT_DUPLICATE = tuple(kind for kind in VerdictKind if kind is not VerdictKind.DUPLICATE)
@@ -171,16 +160,12 @@ def _parse_verdicts(
     help="With --state: how long records of pages that were not kept stay (30d, 12h); kept pages stay.",
 )
 @with_options(BASES, PROFILE, KEEP, MAX_MEMORY, SPACE)
-@with_options(PROCESSES)
+@with_options(PROCESSES, URL_PREFIX, COLUMNS, DASHBOARD)
 @click.option(
-    "--url-prefix",
-    metavar="TEXT",
-    default=DEFAULT_PREFIX,
-    show_default=True,
-    help="For a folder: prefix that makes URLs of the relative paths.",
+    "--dry-run",
+    is_flag=True,
+    help="Write nothing: say which pages of --state would have other verdicts under --profile, each with a line.",
 )
-@with_options(COLUMNS)
-@with_options(DASHBOARD)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
 def filter_command(sources: tuple[str, ...], **options: Any) -> int:
@@ -198,7 +183,11 @@ def filter_command(sources: tuple[str, ...], **options: Any) -> int:
     The same command on the same state and the same files gives each record its earlier verdict again; in
     another file it is a further visit. After an interruption, it goes on where the run was, and completes
     its outputs.
+
+    With --dry-run, no FILE is read: the pages of --state are decided again, from the first one on.
     """
+    if options["dry_run"]:
+        return dry_run()
     if options["keep_journal"] >= 0 and not options["state"]:
         raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
     if options["revisits"] and not options["kept"]:

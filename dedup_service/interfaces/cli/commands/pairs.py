@@ -4,21 +4,24 @@ How: one decider decides both pages of a pair and retracts them again. Each pair
 the rule is that of a stream.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import click
 import msgspec
 
-from dedup_service._native import score_of
+from dedup_service._native import HostText, score_of
 from dedup_service.core.decision.decider import Decider, Decision
-from dedup_service.core.decision.entries import distance_between
+from dedup_service.core.decision.entries import distance_between, entry_of_page
+from dedup_service.core.decision.entry_store import HeldEntries, HeldValues
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.explain.nearest import nearest
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.url import url_hash
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
@@ -30,7 +33,7 @@ from dedup_service.interfaces.cli.support.options import (
     with_options,
 )
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct, check_writable
-from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
+from dedup_service.interfaces.cli.support.page_stream import iter_prepared, prepared_by_id
 from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.readers.open import InputOptions, open_source
 from dedup_service.runtime.readers.record import Record
@@ -92,7 +95,10 @@ class NoNames:
 
 @click.command("pairs", cls=GroupedCommand, epilog="pages.jsonl pairs.jsonl --profile precise")
 @click.argument("pages", metavar="PAGES")
-@click.argument("pairs", metavar="PAIRS")
+@click.argument("pairs", metavar="[PAIRS]", required=False)
+@click.option(
+    "--nearest", is_flag=True, help="Instead of PAIRS, compare each page with the nearest other one, however far it is."
+)
 @click.option(
     "--output",
     "-o",
@@ -101,24 +107,35 @@ class NoNames:
     help="Write one line of JSON for each pair. [default: -, standard output]",
 )
 @with_options(PROFILE, SPACE)
-def pairs_command(pages: str, pairs: str, **options: Any) -> int:
-    """Compare given pairs of pages.
+def pairs_command(pages: str, pairs: str | None, **options: Any) -> int:
+    """Compare pairs of pages.
 
     PAGES is a file or folder, as `filter` reads it. PAIRS has one line of JSON for each pair: `{"a": id,
-    "b": id}`.
+    "b": id}`. With --nearest, each page is b, and a the page nearest to it: the time grows with the square of
+    their number.
 
     Each pair gets the verdict on b as if it followed a in an empty index, with both distances (in bits) and
-    a score from 0 to 1. The pages that PAIRS names are held in memory, without their texts.
+    a score from 0 to 1. The pages that are compared are held in memory, without their texts.
     """
+    if options["nearest"] is (pairs is not None):
+        raise click.UsageError("say which pages to compare: give one of PAIRS and --nearest")
     check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"]})
     check_writable(**{"--output": options["output"]})
     space = space_from(options)
     rule = rule_from(options) or rule_for()
     decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())
     with Interrupt() as interrupt, ExitStack() as stack:
-        bad = BadRecords(f"{pages}, {pairs}", None)
+        bad = BadRecords(pages if pairs is None else f"{pages}, {pairs}", None)
         stack.callback(bad.close)
         read = InputOptions(wait=interrupt.wait)
+        comparer = Comparer(decider)
+        if pairs is None:
+            preparer = stack.enter_context(preparer_from(options, space, keep_text=False))
+            found = [page for _, page in iter_prepared(pages, preparer, bad, interrupt.stopped, read)]
+            output = stack.enter_context(OutputFile(options["output"]))
+            for a, b in _nearest(found, interrupt.stopped):
+                output.write([_line(a, b, comparer)])
+            return interrupt.code or (ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE)
         rows = list(_read_pairs(pairs, bad, read))
         if interrupt.stopped():
             return interrupt.code or ExitCode.DONE
@@ -126,7 +143,7 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
         named = {name for _, pair in rows for name in (pair.a, pair.b)}
         prepared = prepared_by_id(pages, named, preparer, bad, interrupt.stopped, read)
         output = stack.enter_context(OutputFile(options["output"]))
-        _compare(rows, prepared, Comparer(decider), output, bad, interrupt.stopped)
+        _compare(rows, prepared, comparer, output, bad, interrupt.stopped)
     return interrupt.code or (ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE)
 
 
@@ -156,5 +173,17 @@ def _compare(
         if unknown:
             bad.report([(record, f"PAGES has no page with id {', '.join(map(repr, unknown))}")])
             continue
-        answer = comparer.compare(prepared[pair.a], prepared[pair.b])
-        output.write([msgspec.json.encode({"a": pair.a, "b": pair.b, **answer}) + b"\n"])
+        output.write([_line(prepared[pair.a], prepared[pair.b], comparer)])
+
+
+def _nearest(pages: Sequence[PreparedPage], stopped: Callable[[], bool]) -> Iterator[tuple[PreparedPage, PreparedPage]]:
+    """Yield each page, as the second of a pair, with the nearest other one."""
+    entries = tuple(entry_of_page(at, page, url_hash(page.page.canonical_url)) for at, page in enumerate(pages))
+    held, none_known = HeldEntries((HeldValues(entries),)), HostText()
+    for page, entry in zip(pages, entries, strict=True):
+        for other in () if stopped() else nearest(held, entry, 1, none_known):
+            yield pages[other.sequence], page
+
+
+def _line(a: PreparedPage, b: PreparedPage, comparer: Comparer) -> bytes:
+    return msgspec.json.encode({"a": a.page.id, "b": b.page.id, **comparer.compare(a, b)}) + b"\n"

@@ -63,9 +63,7 @@ MAX_BYTES = 32 << 20
     "--to-prefix", metavar="TEXT", help="Instead of --output, fill the topics with this prefix; they must be empty."
 )
 @click.option(
-    "--group",
-    metavar="NAME",
-    help=f"With --to-prefix: --group of the service that will run there. [default: {GROUP}]",
+    "--group", metavar="NAME", help=f"With --to-prefix: --group of the service that will run there. [default: {GROUP}]"
 )
 @with_options(PROFILE, KEEP, SERVED_BASES)
 @click.option(

@@ -29,6 +29,7 @@ class CsvFile:
     def __init__(self, name: str, columns: Sequence[str], *, keep: int = 0) -> None:
         self.columns = tuple(columns)
         self._file = OutputFile(name, keep=keep, csv=True)
+        self.sync, self.close = self._file.sync, self._file.close
         self._delimiter = delimiter_of(name)
         if not keep:
             self.write([dict(zip(columns, columns, strict=True))])
@@ -39,14 +40,6 @@ class CsvFile:
         writer = csv.writer(text, delimiter=self._delimiter, lineterminator="\n")
         writer.writerows([_cell(row.get(name)) for name in self.columns] for row in rows)
         self._file.write([text.getvalue().encode("utf-8", "replace")])
-
-    def sync(self) -> None:
-        """Bring what was written to the disk."""
-        self._file.sync()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 def first_names(sources: Sequence[str]) -> tuple[str, ...]:

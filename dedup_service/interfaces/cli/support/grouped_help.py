@@ -8,7 +8,7 @@ import click
 
 GROUPS = {
     "Kafka": "bootstrap prefix properties group",
-    "Input": "columns depth domains files follow max_pairs of sample serve_only source title url_prefix",
+    "Input": "columns depth domains files follow max_pairs nearest of sample serve_only source title url_prefix",
     "Output": "action as_json canonical dashboard dry_run errors explain export host http kept kept_verdicts "
     "log_format log_level min_size neighbours no_plots output outputs pages quiet results revisits to_prefix "
     "verdicts with_input",

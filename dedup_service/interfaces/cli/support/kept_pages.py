@@ -52,6 +52,7 @@ class KeptRecords:
         self, name: str, separator: bytes, *, packed: bool = False, keep: int = 0, due: bytes | None = None
     ) -> None:
         self._file = OutputFile(name, keep=keep, packed=separator == b"\n")
+        self.sync, self.close = self._file.sync, self._file.close
         self._separator, self._packed = separator, packed
         self.due = due
 
@@ -67,14 +68,6 @@ class KeptRecords:
             raw, missing = gzipped(raw + missing), b""
         self.due = missing
         return (b"", raw) if before is None else (before, raw.removeprefix(BYTE_ORDER_MARK))
-
-    def sync(self) -> None:
-        """Bring what was written to the disk."""
-        self._file.sync()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 class KeptFolder:

@@ -165,12 +165,7 @@ class _BatchTotals:
     def take(self, now: float) -> dict[str, Any]:
         """Return the fields of a log line, and reset the sums."""
         assert self._last is not None, "at least one batch was added"
-        fields = {
-            "step": self._last.step,
-            **self.counts,
-            "seconds": round(now - self._since, 1),
-            **_gauges(self._last),
-        }
+        fields = {"step": self._last.step, **self.counts, "seconds": round(now - self._since, 1), **_gauges(self._last)}
         self.counts = Counter()
         return fields
 

@@ -25,6 +25,7 @@ from dedup_service.runtime.embedded.folder import state_in
 from dedup_service.runtime.kafka.client.config import Connection, read_properties
 from dedup_service.runtime.memory_limit import parse_size
 from dedup_service.runtime.readers.columns import Columns
+from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.resources import SpaceOptions, profile_named, space_of
 from dedup_service.runtime.workers.cores import usable_cores
 
@@ -81,15 +82,16 @@ def rule_from(options: Mapping[str, Any]) -> MatchRule | None:
     return None if options["profile"] is None else profile_named(options["profile"])
 
 
-class _KeepType(click.ParamType[Keep]):
-    """Bounds of expiry."""
+class _Parsed(click.ParamType[Any]):
+    """What `parse` makes of a text; a text for which it raises ConfigurationError is refused."""
 
-    name = "keep"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name, self._parse = name, parse
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Keep:
-        """Return the bounds that `value` names."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value that a text names."""
         try:
-            return value if isinstance(value, Keep) else Keep.parse(value)
+            return self._parse(value) if isinstance(value, str) else value
         except ConfigurationError as error:
             self.fail(str(error), param, ctx)
 
@@ -97,7 +99,7 @@ class _KeepType(click.ParamType[Keep]):
 KEEP = click.option(
     "--keep",
     metavar="PAGES|AGE",
-    type=_KeepType(),
+    type=_Parsed("keep", Keep.parse),
     help="Kept pages that later ones are compared with: a number (100000000), an age (90d, 12h, 8w), both with a comma "
     "between them, or all; the earliest expire. [default: those of the state or log, otherwise all]",
 )
@@ -112,55 +114,46 @@ COLUMNS = click.option(
 )
 """Names of what inputs have."""
 
-BASES = click.option(
-    "--base",
-    "bases",
-    metavar="DIR|ADDRESS",
-    multiple=True,
-    help="Begin the state with the kept pages of another one, which is never changed: its folder, or an address "
+URL_PREFIX = click.option(
+    "--url-prefix",
+    metavar="TEXT",
+    default=DEFAULT_PREFIX,
+    show_default=True,
+    help="For a folder: prefix that makes URLs of the relative paths.",
+)
+"""What makes URLs of the files in a folder."""
+
+
+def _bases(metavar: str, text: str, **more: Any) -> Callable[[F], F]:
+    return click.option("--base", "bases", metavar=metavar, multiple=True, help=text, **more)
+
+
+BASES = _bases(
+    "DIR|ADDRESS",
+    "Begin the state with the kept pages of another one, which is never changed: its folder, or an address "
     "(s3://…); repeatable. [default: those that the state was begun with]",
 )
 """States whose kept pages are compared with."""
 
-LOG_BASES = click.option(
-    "--base",
-    "bases",
-    metavar="NAME=DIR|ADDRESS",
-    multiple=True,
-    help="Begin an empty log with the kept pages of a state, which is never changed; repeatable. [default: none]",
+LOG_BASES = _bases(
+    "NAME=DIR|ADDRESS",
+    "Begin an empty log with the kept pages of a state, which is never changed; repeatable. [default: none]",
 )
 """Bases that a service's log is begun with."""
 
-SERVED_BASES = click.option(
-    "--base",
-    "bases",
-    metavar="NAME=DIR|ADDRESS",
-    multiple=True,
+SERVED_BASES = _bases(
+    "NAME=DIR|ADDRESS",
+    "Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. "
+    "`serve` begins an empty log with these. [default: none]",
     envvar=_BASES_VARIABLE,
     show_envvar=True,
-    help="Where a base of the log is: a state whose kept pages are compared with, and never changed; repeatable. "
-    "`serve` begins an empty log with these. [default: none]",
 )
 """Where the bases of a service's log are."""
-
-
-class _SizeType(click.ParamType[int]):
-    """A number of bytes."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes that `value` names."""
-        try:
-            return value if isinstance(value, int) else parse_size(value)
-        except ConfigurationError as error:
-            self.fail(str(error), param, ctx)
-
 
 MAX_MEMORY = click.option(
     "--max-memory",
     metavar="SIZE",
-    type=_SizeType(),
+    type=_Parsed("size", parse_size),
     help="Memory that this process may use (8G, 512M), without its workers and mapped files. If --keep has a bound, "
     "no more pages are kept from nine tenths of it on, and the earliest expire; otherwise the run ends above it with "
     "an error, and a run with a higher limit goes on. Needs Linux. [default: no limit]",
@@ -169,10 +162,7 @@ MAX_MEMORY = click.option(
 
 _WORK = "Workers that prepare pages (extraction, words, fingerprints)."
 PROCESSES = click.option(
-    "--processes",
-    metavar="N",
-    type=click.IntRange(1),
-    help=f"{_WORK} [default: one for each core that it may use]",
+    "--processes", metavar="N", type=click.IntRange(1), help=f"{_WORK} [default: one for each core that it may use]"
 )
 SERVICE_PROCESSES = click.option(
     "--processes", metavar="N", type=click.IntRange(1), default=1, show_default=True, help=_WORK

@@ -90,7 +90,10 @@ export function lag(summary) {
   const age = summary.lag_age_s === null ? null : `${Math.round(summary.lag_age_s)} s`;
   fill(byId("lag"), rows.length ? table("Records not done yet", [["Step", ""], ["Partition", ""], ["Records", NUMBER]], rows)
     : note(age ? "Not known." : "No lag here: pages are decided as they arrive."),
-  age ? note(`The brokers last answered ${age} ago.`) : null);
+  age ? note(`The brokers last answered ${age} ago.`) : null,
+  summary.processes.length ? table("Processes", [["Process", ""], ["Step", ""], ["Partitions", ""]],
+    summary.processes.map(({ name, step, partitions }) => [name, step, partitions.join(", ") || "none"])) : null,
+  summary.processes.length ? note("None leads. Who decides partition 0 writes dedup.stats.") : null);
 }
 
 export function index(data) {

@@ -59,16 +59,16 @@ async function show() {
 }
 
 function showVerdict({ page, verdict, first_verdict: first, decided_by: decided, policy, space, notes, has_groups: hasGroups }) {
-  const original = verdict.of_url ? [" of ", link(verdict.of_url)] : [];
-  if (verdict.of_base) original.push(" in the base ", foreign(verdict.of_base));
+  const original = verdict?.of_url ? [" of ", link(verdict.of_url)] : [];
+  if (verdict?.of_base) original.push(" in the base ", foreign(verdict.of_base));
   showSection("verdict",
-    el("p", {}, el("strong", { class: `verdict ${verdict.kind}`, "data-figure": "verdict" }, verdict.kind), ...original, ": ",
+    verdict && el("p", {}, el("strong", { class: `verdict ${verdict.kind}`, "data-figure": "verdict" }, verdict.kind), ...original, ": ",
       verdict.reason ? el("q", {}, foreign(verdict.reason)) : null, ` ${DECIDED[decided] ?? decided}`, verdict.guard ? ` (${verdict.guard})` : null, "."),
     el("dl", { class: "facts" },
       fact("Page", link(page.url, page.title || page.url)),
       first ? fact("Verdict at first", foreign(first.reason ? `${first.kind}: ${first.reason}` : first.kind)) : null,
       hasGroups ? fact("Group", el("a", { href: `/group?sequence=${page.sequence}` }, "all its copies")) : null,
-      fact("Score of the verdict", score(verdict.score)),
+      verdict && fact("Score of the verdict", score(verdict.score)),
       fact("Rule in force", foreign(policy.text)),
       fact("Space", space)),
     notes.map((text) => note(foreign(text))));

@@ -198,6 +198,15 @@ class Admin:
         """Delete those of the topics that exist, with all their records."""
         self._client.delete_topics(list(names), raise_errors=False)
 
+    def members_of(self, groups: Sequence[str], topic: str) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
+        """Return the members of each group by name, with the partitions of `topic` that each has."""
+        return {
+            group: sorted(
+                (one["group_instance_id"] or one["client_id"], _assigned(one, topic)) for one in said["members"]
+            )
+            for group, said in self._client.describe_groups(list(groups)).items()
+        }
+
     def open_transactions(self, partitions: Iterable[TopicPartition]) -> list[OpenTransaction]:
         """Return the transactions that are open on the partitions."""
         return [
@@ -273,6 +282,12 @@ def committed_offsets(connection: Connection, group: str, topic: str) -> dict[To
     what = f"what group {group} has committed for {topic}"
     with closing(AssignedConsumer(connection, _FETCH_BYTES, f"offsets of group {group}", group=group)) as reader:
         return reader.ask(offsets, what, _OFFSETS_TIMEOUT_S)
+
+
+def _assigned(member: Mapping[str, Any], topic: str) -> tuple[int, ...]:
+    """Return the partitions of a topic that a member has; none while its group moves them."""
+    parts = (member["member_assignment"] or {}).get("assigned_partitions", ())
+    return tuple(sorted(number for part in parts if part["topic"] == topic for number in part["partitions"]))
 
 
 def _described(topic: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> TopicDescription:

@@ -56,3 +56,21 @@ def test_pairs_of_unknown_pages_are_reported_and_counted(cli: Cli, pages: Path, 
     assert ran.code == 3
     assert [line["b"] for line in ran.lines] == ["p2"]
     assert "line 1: PAGES has no page with id 'p9'" in ran.err
+
+
+def test_each_page_with_the_nearest_other_one(cli: Cli, tmp_path: Path) -> None:
+    """In input order, with a score below the threshold as well; no state is needed."""
+    changed = " ".join(word if n % 4 else "altogether" for n, word in enumerate(article(1).split()))
+    pages = [page(1), page(2), page(3, changed), page(4, article(2))]
+    ran = cli("pairs", write_lines(tmp_path / "pages.jsonl", pages), "--nearest")
+    assert [(line["a"], line["b"]) for line in ran.lines] == [("p3", "p1"), ("p4", "p2"), ("p1", "p3"), ("p2", "p4")]
+    assert [line["verdict"] for line in ran.lines] == ["unique", "duplicate", "unique", "duplicate"]
+    assert 0 < ran.lines[0]["score"] < ran.lines[1]["score"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["pairs.jsonl", "--nearest"]])
+def test_pairs_are_given_or_found(cli: Cli, pages: Path, arguments: list[str]) -> None:
+    """One of the two."""
+    ran = cli("pairs", pages, *arguments)
+    assert ran.code == 2
+    assert "give one of PAIRS and --nearest" in ran.err
