@@ -46,11 +46,11 @@ from dedup_service.runtime.freed_memory import (
 )
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
-    UnreadableDecidingStateError,
     decode_deciding_state,
     encode_deciding_state,
 )
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.store.decider_state import UnreadableStateError
 from dedup_service.runtime.store.errors import (
     ForeignStoreError,
     StoreDamagedError,
@@ -168,7 +168,7 @@ class DecidingStore:
                 return None
             manifest, extra = found
             state = decode_deciding_state(extra)
-        except (StoreDamagedError, ForeignStoreError, UnreadableDecidingStateError) as error:
+        except (StoreDamagedError, ForeignStoreError, UnreadableStateError) as error:
             self.ignore(str(error))
             return None
         return StoredSnapshot(manifest.label.log, manifest.sequence, manifest.tail, state, StoreSizes.of(manifest))
