@@ -25,7 +25,7 @@ unsettled = st.builds(
     keys=st.binary(max_size=9),
 )
 entries = unsettled | st.builds(
-    Entry, UNSIGNED.map(lambda at: at >> 24), MAYBE, MAYBE, MAYBE, UNSIGNED, settled=st.just(True), row=st.integers(0, 99)
+    Entry, st.integers(0, 99), MAYBE, MAYBE, MAYBE, UNSIGNED, settled=st.just(True), row=st.integers(0, 1 << 31)
 )
 """A settled entry has a row in the store, and no other one has."""
 
