@@ -39,7 +39,7 @@ from dedup_service.core.size_limits import (
     value_too_large,
 )
 from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
-from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, names_in_json, page_in_json, text_page_in_json
+from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonRecord
 from dedup_service.runtime.readers.record import Extract, Mark
 
 if TYPE_CHECKING:  # a worker reads pages without the client library
@@ -72,7 +72,7 @@ def size_problem(record: "ConsumerRecord") -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PageMessage:
+class PageMessage(JsonRecord):
     """A message of `pages`: its place, and its value or None for a null. Implements `Record`.
 
     problem: why it was refused by its size; its value is None then.
@@ -118,16 +118,16 @@ class PageMessage:
 
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError for an oversized record, a null, not a page in JSON, or long names."""
-        return _named(page_in_json(self._json(), extract))
+        return _named(JsonRecord.page(self, extract))
 
     def text_page(self) -> Page | None:
         """Return the page if the value is short and has a text, None for others; RecordError as `page`."""
-        page = text_page_in_json(self._json())
+        page = JsonRecord.text_page(self)
         return None if page is None else _named(page)
 
     def unread(self) -> Page:
         """Return the page with `url` and `id` alone; RecordError as `page`."""
-        return _named(names_in_json(self._json()))
+        return _named(JsonRecord.unread(self))
 
     def _json(self) -> bytes:
         if self.problem is not None:
