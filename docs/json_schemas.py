@@ -10,7 +10,7 @@ import msgspec
 
 from dedup_service.core.size_limits import MAX_NAME_CHARS
 from dedup_service.runtime.kafka.messages.verdict import VerdictLine
-from dedup_service.runtime.readers.jsonlines import PageJson
+from dedup_service.runtime.readers.columns import PageJson
 
 FOLDER = Path(__file__).with_name("schemas")
 SCHEMAS = {

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.jsonlines import JsonLine, PageJson, read_json_lines, read_lines
+from dedup_service.runtime.readers.columns import PageJson
+from dedup_service.runtime.readers.jsonlines import JsonLine, read_json_lines, read_lines
 from dedup_service.runtime.readers.record import BrokenInput
 from tests.fuzz.budget import within
 from tests.fuzz.examples import fuzzed

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from dedup_service._native import PageStore, StoreLabel, read_commit, read_manifest
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text
-from dedup_service.runtime.kafka.state.deciding_state import (
-    UnreadableDecidingStateError,
-    decode_deciding_state,
-    encode_deciding_state,
-)
+from dedup_service.runtime.kafka.state.deciding_state import decode_deciding_state, encode_deciding_state
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
@@ -79,7 +75,7 @@ def check_manifest(header: bytes, folder: Path) -> None:
 def check_state(value: bytes) -> None:
     """What must hold for any bytes of a state."""
     with within(value):
-        with suppress(UnreadableDecidingStateError):
+        with suppress(UnreadableStateError):
             decode_deciding_state(value)
         try:
             state = decode_state(value)

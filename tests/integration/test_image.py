@@ -122,11 +122,6 @@ def test_the_image_runs_the_version_of_the_code(image: str) -> None:
     assert printed.split() == ["twinsieve,", "version", version]
 
 
-def test_the_image_has_the_service(image: str) -> None:
-    """`twinsieve serve --help` finds the Kafka client and the HTTP server."""
-    assert "--bootstrap" in call("podman", "run", "--rm", *confined(), image, "serve", "--help")
-
-
 def test_the_image_is_unprivileged(image: str) -> None:
     """By itself it runs as the user that the chart names."""
     assert call("podman", "run", "--rm", *ULIMITS, "--network=none", "--entrypoint=id", image, "-u").strip() == "10001"

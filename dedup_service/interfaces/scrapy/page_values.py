@@ -17,7 +17,7 @@ from itemadapter import ItemAdapter
 from dedup_service.core.errors import RecordError
 from dedup_service.core.text.encoding import decode_html, without_surrogates
 from dedup_service.interfaces.scrapy.settings import ItemFields
-from dedup_service.runtime.readers.jsonlines import PageJson
+from dedup_service.runtime.readers.columns import PageJson
 from dedup_service.runtime.readers.record import addresses_at
 
 if TYPE_CHECKING:

@@ -91,6 +91,7 @@ _STABLE_ATTEMPTS = 3
 _WRITE_AHEAD_HEAD = 32
 """Bytes at the beginning of a write-ahead file that change when it begins again."""
 
+_ROWS_AT_ONCE = 1 << 16
 _BUSY_TIMEOUT_MS = 5000  # a program that copies the file may delay a commit
 
 
@@ -209,11 +210,11 @@ class Database:
             row: tuple[Any, ...] | None = self.connection.execute(query, values).fetchone()
             return row
 
-    def chunks(self, query: str, *values: Any, size: int = 1 << 16) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of `query`, `size` at a time."""
+    def chunks(self, query: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of `query`, some at a time."""
         with translated(self.path):
             cursor = self.connection.execute(query, values)
-            while rows := cursor.fetchmany(size):
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 yield rows
 
     def free_bytes(self) -> int:

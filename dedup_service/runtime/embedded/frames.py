@@ -16,8 +16,8 @@ from dedup_service.runtime.readers.arrow_rows import (
     plain_row,
     wanted_columns,
 )
-from dedup_service.runtime.readers.columns import COLUMNS, Columns
-from dedup_service.runtime.readers.jsonlines import PageJson, line_of, page_of
+from dedup_service.runtime.readers.columns import COLUMNS, Columns, PageJson
+from dedup_service.runtime.readers.jsonlines import line_of, page_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -88,9 +88,6 @@ from dedup_service.runtime.embedded.texts import TextStore
 
 FORMAT_VERSION = 4
 
-_WITH_BASES = 5
-"""The format of a journal that goes on where those of its bases ended; a twinsieve without bases refuses it."""
-
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -162,8 +159,7 @@ def open_header(
             "from a copy, with its files -wal and -shm if the copy has them, or start a new folder"
         )
     if header is None:
-        version = _WITH_BASES if beginning is not None and beginning.bases else FORMAT_VERSION
-        header = Header(version, uuid.uuid4().hex, space_id, space)
+        header = Header(FORMAT_VERSION, uuid.uuid4().hex, space_id, space)
         return _create(connection, header, policy, beginning or Beginning())
     if header.space_id != space_id:
         raise ForeignStateError(
@@ -186,9 +182,9 @@ def read_header(connection: sqlite3.Connection, path: str) -> Header | None:
                 f"{path} has format version {version}, this twinsieve reads {FORMAT_VERSION}: start a new state folder "
                 "and filter the same input again"
             )
-        if version > _WITH_BASES:
+        if version > FORMAT_VERSION:
             raise ForeignStateError(
-                f"{path} has format version {version}, this twinsieve reads up to {_WITH_BASES}: "
+                f"{path} has format version {version}, this twinsieve reads {FORMAT_VERSION}: "
                 "update twinsieve, or start a new state folder"
             )
         return Header(version, meta["identity"], meta["space_id"], json.loads(meta["space"]))

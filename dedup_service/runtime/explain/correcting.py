@@ -1,7 +1,6 @@
 """Accept corrections: only of pages that are in the log, recorded by their canonical URLs there."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,16 +45,15 @@ class Corrections(Protocol):
 
 
 class LiveCorrections:
-    """Corrections of an open filter. clock: returns Unix seconds."""
+    """Corrections of an open filter."""
 
-    def __init__(self, dedup: NearDuplicateFilter, pages: JournalPages, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, dedup: NearDuplicateFilter, pages: JournalPages) -> None:
         self._dedup = dedup
         self._pages = pages
-        self._clock = clock
 
     def add(self, request: CorrectionRequest) -> Correction:
         """Record a correction in the filter's journal, in force from the next page on."""
-        return self._dedup.correct(record_of(request, self._pages), author=request.by, timestamp=self._clock())
+        return self._dedup.correct(record_of(request, self._pages), author=request.by, timestamp=time.time())
 
     def all(self) -> list[Correction]:
         """Return the audit trail, in the order of the log."""

@@ -148,9 +148,7 @@ class BacklogMonitor:
         self._interval_s = interval_s
         self._clock, self._wall_clock = clock, wall_clock
         self._backlog = Backlog()
-        self._pages: PartitionReader | None = None
-        self._watermarks: PartitionReader | None = None
-        self._offsets: StepOffsets | None = None
+        self._make_clients()
         self._oldest: dict[Place, _Oldest] = {}
         self._waiting: dict[tuple[str, TopicPartition], _Waiting] = {}
         self._begun: dict[TopicPartition, int] = {}
@@ -187,14 +185,14 @@ class BacklogMonitor:
 
         Raises BrokerError, LogChangedError, ConfigurationError.
         """
-        partitions = self._reader().partitions_of(self._topics.pages)
+        partitions = self._pages.partitions_of(self._topics.pages)
         if not partitions:
             raise UnreachableError(f"the topic {self._topics.pages} is not there")
-        self._step_offsets().catch_up(_ANSWER_S)
-        ends = self._reader().ends(partitions)
-        beginnings = {partition: self._reader().beginnings[partition] for partition in partitions}
+        self._offsets.catch_up(_ANSWER_S)
+        ends = self._pages.ends(partitions)
+        beginnings = {partition: self._pages.beginnings[partition] for partition in partitions}
         positions = {step: self._positions(step, beginnings, ends) for step in self._groups}
-        watermarks = self._watermark_reader().ends(partitions)
+        watermarks = self._watermarks.ends(partitions)
         places = {
             (partition, max(offset, beginnings[partition]))
             for of_step in positions.values()
@@ -248,11 +246,17 @@ class BacklogMonitor:
 
     def disconnect(self) -> None:
         """Close the connections; the next measurement opens new ones."""
-        clients = self._pages, self._watermarks, self._offsets
-        self._pages = self._watermarks = self._offsets = None
+        clients: tuple[PartitionReader | StepOffsets, ...] = self._pages, self._watermarks, self._offsets
+        self._make_clients()
         for client in clients:
-            if client is not None:
-                client.close()
+            client.close()
+
+    def _make_clients(self) -> None:
+        """Make clients, each of which connects on first use."""
+        connection = self._connection
+        self._pages = PartitionReader(connection, fetch_bytes=_FETCH_BYTES, timeout_s=_ANSWER_S)
+        self._watermarks = PartitionReader(connection, fetch_bytes=_FETCH_BYTES, timeout_s=_ANSWER_S, committed=False)
+        self._offsets = StepOffsets(connection, self._topics)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -280,28 +284,11 @@ class BacklogMonitor:
         except Exception:
             _LOG.warning("the monitor of the lag could not close a connection, or look for transactions", exc_info=True)
 
-    def _reader(self) -> PartitionReader:
-        if self._pages is None:
-            self._pages = PartitionReader(self._connection, fetch_bytes=_FETCH_BYTES, timeout_s=_ANSWER_S)
-        return self._pages
-
-    def _watermark_reader(self) -> PartitionReader:
-        if self._watermarks is None:
-            self._watermarks = PartitionReader(
-                self._connection, fetch_bytes=_FETCH_BYTES, timeout_s=_ANSWER_S, committed=False
-            )
-        return self._watermarks
-
-    def _step_offsets(self) -> StepOffsets:
-        if self._offsets is None:
-            self._offsets = StepOffsets(self._connection, self._topics)
-        return self._offsets
-
     def _positions(
         self, step: str, beginnings: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         """Return where `step` is in each partition."""
-        known = self._step_offsets().of(step)
+        known = self._offsets.of(step)
         if any(partition not in known and beginnings[partition] < end for partition, end in ends.items()):
             known = {**self._group_offsets(step), **known}
         for partition, beginning in beginnings.items():
@@ -365,7 +352,7 @@ class BacklogMonitor:
 
     def _read(self, wanted: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> dict[Place, _Oldest]:
         """Return the first record from each offset on, if there is one before the end."""
-        reader, deadline = self._reader(), self._clock() + _ANSWER_S
+        reader, deadline = self._pages, self._clock() + _ANSWER_S
         found: dict[TopicPartition, _Oldest] = {}
         reader.assign(wanted)
         while len(found) < len(wanted):

@@ -68,7 +68,7 @@ from dedup_service.runtime.kafka.state.step_offsets import (
 from dedup_service.runtime.kafka.status import ServiceStatus
 from dedup_service.runtime.kafka.steps.canonical_pages import CANONICAL, CanonicalStep
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
-from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
+from dedup_service.runtime.kafka.steps.deciding import MAX_PENDING_OUTCOMES, DecideStep
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
@@ -361,7 +361,7 @@ class Service:
                 written,
                 progress=self._report_restore,
                 stop=stop,
-                max_waiting=DecideSettings().max_pending_outcomes,
+                max_waiting=MAX_PENDING_OUTCOMES,
                 pages=self._topics.pages,
                 memory=memory,
                 bases=bases,

@@ -38,6 +38,7 @@ smaller share. Comparing a pair takes about 1 ms."""
 WAITING = 16
 """Duplicates drawn and not yet compared; further ones are not drawn."""
 
+_SEED = 7
 CLOSE_S = 5.0
 """Time for a comparison in progress when the program ends."""
 
@@ -74,12 +75,11 @@ def compare(text: str, other: str) -> tuple[float, float]:
 
 
 class Sampler:
-    """Draws duplicates. share: of all duplicates, 0 to 1. between_s: minimum seconds between two. seed: of the hash."""
+    """Draws duplicates. share: of all duplicates, 0 to 1. between_s: minimum seconds between two."""
 
-    def __init__(self, share: float = SAMPLE, between_s: float = BETWEEN_S, seed: int = 7) -> None:
+    def __init__(self, share: float = SAMPLE, between_s: float = BETWEEN_S) -> None:
         self.share = share
         self._between_s = between_s
-        self._seed = seed
         self._next_s = 0.0
         self.drawn: queue.Queue[DuplicateRow] = queue.Queue(WAITING)
 
@@ -95,7 +95,7 @@ class Sampler:
         return True
 
     def _hit(self, sequence: int) -> bool:
-        return splitmix64(sequence ^ self._seed) < self.share * 2.0**64
+        return splitmix64(sequence ^ _SEED) < self.share * 2.0**64
 
 
 class Rechecker:

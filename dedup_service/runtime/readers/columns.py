@@ -7,23 +7,40 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
+
 from dedup_service.core.errors import ConfigurationError
 
-COLUMNS = (
-    "url",
-    "id",
-    "title",
-    "text",
-    "html",
-    "lang",
-    "keywords",
-    "tags",
-    "references",
-    "date",
-    "site_name",
-    "text_percent",
-    "canonical_url",
-)
+
+class NamesJson(msgspec.Struct, frozen=True):
+    """The names in a line; all else is skipped, without memory for it."""
+
+    url: str
+    id: str | int | float | None = None
+
+    @property
+    def name(self) -> str:
+        """The `id` as text, the URL if there is none."""
+        return self.url if self.id is None else str(self.id) or self.url
+
+
+class PageJson(NamesJson, frozen=True):
+    """The known keys of a line, and their types."""
+
+    title: str | None = None
+    text: str | None = None
+    html: str | None = None
+    lang: str | None = None
+    keywords: list[str] | None = None
+    tags: list[str] | None = None
+    references: list[str] | None = None
+    date: str | None = None
+    site_name: str | None = None
+    text_percent: float | None = None
+    canonical_url: str | None = None
+
+
+COLUMNS = PageJson.__struct_fields__
 """What a page may have, under our names, which are also those of the keys of a line of JSON."""
 
 

@@ -15,7 +15,6 @@ from typing import Any, BinaryIO
 import msgspec
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long
 from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.runtime.readers.columns import COLUMNS_OPTION, Columns
@@ -23,14 +22,12 @@ from dedup_service.runtime.readers.jsonlines import (
     DAMAGE,
     Check,
     InputLine,
+    JsonRecord,
     broken_at,
-    names_in_json,
-    page_in_json,
     read_lines,
-    text_page_in_json,
 )
 from dedup_service.runtime.readers.pipe import ReadingStopped, Wait
-from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark
+from dedup_service.runtime.readers.record import BrokenInput, Mark
 
 MAX_CELL_CHARS = 1 << 25
 """Of a cell. A quotation mark that is never closed makes a cell of all that is left of a file."""
@@ -39,7 +36,7 @@ _LISTS = ("keywords", "tags", "references")
 
 
 @dataclass(frozen=True, slots=True)
-class CsvRow:
+class CsvRow(JsonRecord):
     """One row. number: from 1, without the names. line, end: where it begins, and the byte behind it, unpacked.
 
     json: its values that a page has. names, cells: as they were read; empty in workers. problem: why it is none.
@@ -72,18 +69,6 @@ class CsvRow:
     def values(self) -> dict[str, str]:
         """Return the cells of this row, which was read well, by their columns."""
         return dict(zip(self.names, self.cells, strict=True))
-
-    def page(self, extract: Extract) -> Page:
-        """Return the page of this row; RecordError if it has no URL, or cannot be read."""
-        return page_in_json(self._json(), extract)
-
-    def text_page(self) -> Page | None:
-        """Return the page if the row is short and has a text, None for others; RecordError as `page`."""
-        return text_page_in_json(self._json())
-
-    def unread(self) -> Page:
-        """Return the page with `url` and `id` alone; RecordError as `page`."""
-        return names_in_json(self._json())
 
     def _json(self) -> bytes:
         if self.problem is not None:

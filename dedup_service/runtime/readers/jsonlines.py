@@ -26,7 +26,7 @@ from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
 from dedup_service.core.text.encoding import without_surrogates
-from dedup_service.runtime.readers.columns import Columns
+from dedup_service.runtime.readers.columns import Columns, NamesJson, PageJson
 from dedup_service.runtime.readers.looks import HEAD_BYTES
 from dedup_service.runtime.readers.packed import Chunks, is_packed, unpacked
 from dedup_service.runtime.readers.pipe import ReadingStopped, Wait, until_readable
@@ -154,42 +154,45 @@ def _descriptor(stream: BinaryIO) -> int | None:
         return None
 
 
-class _NamesJson(msgspec.Struct, frozen=True):
-    """The names in a line; all else is skipped, without memory for it."""
-
-    url: str
-    id: str | int | float | None = None
-
-    @property
-    def name(self) -> str:
-        """The `id` as text, the URL if there is none."""
-        return self.url if self.id is None else str(self.id) or self.url
-
-
-class PageJson(_NamesJson, frozen=True):
-    """The known keys of a line, and their types."""
-
-    title: str | None = None
-    text: str | None = None
-    html: str | None = None
-    lang: str | None = None
-    keywords: list[str] | None = None
-    tags: list[str] | None = None
-    references: list[str] | None = None
-    date: str | None = None
-    site_name: str | None = None
-    text_percent: float | None = None
-    canonical_url: str | None = None
-
-
-_Line = TypeVar("_Line", PageJson, _NamesJson)
+_Line = TypeVar("_Line", PageJson, NamesJson)
 _decoder = msgspec.json.Decoder(PageJson)
-_names_decoder = msgspec.json.Decoder(_NamesJson)
+_names_decoder = msgspec.json.Decoder(NamesJson)
 _object_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
+class JsonRecord:
+    """The pages of a record that is a JSON object."""
+
+    __slots__ = ()
+
+    def _json(self) -> bytes:
+        """Return the object; RecordError if the record cannot be read."""
+        raise NotImplementedError
+
+    def _names(self) -> Columns | None:
+        """Return other names of its keys, if any."""
+        return None
+
+    def page(self, extract: Extract) -> Page:
+        """Return the page; RecordError if it does not parse, lacks `url`, has a wrong type or is too large."""
+        return page_of(_decode(self._json(), _decoder, self._names()), extract)
+
+    def text_page(self) -> Page | None:
+        """Return the page if the object is short and has a text or nothing, None for others; RecordError as `page`."""
+        raw = self._json()
+        if len(raw) > SMALL_BYTES:
+            return None
+        line = _decode(raw, _decoder, self._names())
+        return None if line.text is None and line.html is not None else page_of(line, _no_html)
+
+    def unread(self) -> Page:
+        """Return the page with `url` and `id` alone, without memory for all else; RecordError as `page`."""
+        line = _decode(self._json(), _names_decoder, self._names())
+        return page_at(Extraction(), line.url, line.name)
+
+
 @dataclass(frozen=True, slots=True)
-class JsonLine:
+class JsonLine(JsonRecord):
     """One line. cut: the line is longer than the limit, and `raw` is only its beginning.
 
     end: the byte of the unpacked file behind it. columns: other names of its keys, if any.
@@ -214,36 +217,23 @@ class JsonLine:
     @property
     def identity(self) -> bytes:
         """The line without its end, which the last one may get later, and the names of values that were looked for."""
-        line = self._json().rstrip(b"\r\n")
+        line = self._line().rstrip(b"\r\n")
         return line if self.columns is None else line + repr(self.columns.names).encode()
 
     def values(self) -> dict[str, Any]:
         """Return all values of this line, which is one of a page."""
-        return _object_decoder.decode(self._json())
-
-    def page(self, extract: Extract) -> Page:
-        """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""
-        if self.cut:
-            raise RecordError(line_too_long(MAX_RECORD_BYTES))
-        return page_in_json(self._json(), extract, self.columns)
-
-    def text_page(self) -> Page | None:
-        """Return the page if the line is short and has a text, None for others; RecordError as `page`."""
-        return None if self.cut else text_page_in_json(self._json(), self.columns)
-
-    def unread(self) -> Page:
-        """Return the page with `url` and `id` alone; RecordError as `page`."""
-        if self.cut:
-            raise RecordError(line_too_long(MAX_RECORD_BYTES))
-        return names_in_json(self._json(), self.columns)
+        return _object_decoder.decode(self._line())
 
     def _json(self) -> bytes:
+        if self.cut:
+            raise RecordError(line_too_long(MAX_RECORD_BYTES))
+        return self._line()
+
+    def _names(self) -> Columns | None:
+        return self.columns
+
+    def _line(self) -> bytes:
         return self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw
-
-
-def page_in_json(raw: bytes, extract: Extract, columns: Columns | None = None) -> Page:
-    """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
-    return page_of(_decode(raw, _decoder, columns), extract)
 
 
 def line_of(values: Mapping[str, object], place: str) -> PageJson:
@@ -275,25 +265,8 @@ def page_of(line: PageJson, extract: Extract) -> Page:
     return _with_metadata(page_at(extract(line.html, None), line.url, line.name), line)
 
 
-def text_page_in_json(raw: bytes, columns: Columns | None = None) -> Page | None:
-    """Return the page that the JSON object `raw` describes if that takes little: it is short and has a text or nothing.
-
-    None for others; RecordError if it does not describe a page.
-    """
-    if len(raw) > SMALL_BYTES:
-        return None
-    line = _decode(raw, _decoder, columns)
-    return None if line.text is None and line.html is not None else page_of(line, _no_html)
-
-
 def _no_html(_html: bytes | str, _declared_encoding: str | None) -> Extraction:
     raise AssertionError("a line with a text is not extracted")
-
-
-def names_in_json(raw: bytes, columns: Columns | None = None) -> Page:
-    """Return the page that the JSON object `raw` names, without all else; RecordError if it does not name one."""
-    line = _decode(raw, _names_decoder, columns)
-    return page_at(Extraction(), line.url, line.name)
 
 
 def json_of(page: Page) -> bytes:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
-from dedup_service.core.page import Page
 from dedup_service.core.size_limits import record_too_large
 from dedup_service.runtime.addresses import is_address
 from dedup_service.runtime.readers.arrow_rows import (
@@ -22,8 +21,8 @@ from dedup_service.runtime.readers.arrow_rows import (
     wanted_columns,
 )
 from dedup_service.runtime.readers.columns import Columns
-from dedup_service.runtime.readers.jsonlines import names_in_json, page_in_json, text_page_in_json
-from dedup_service.runtime.readers.record import BrokenInput, Extract, Mark
+from dedup_service.runtime.readers.jsonlines import JsonRecord
+from dedup_service.runtime.readers.record import BrokenInput, Mark
 from dedup_service.runtime.readers.remote import opened
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class RowOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetRow:
+class ParquetRow(JsonRecord):
     """One row. raw: its columns that a page has, as JSON. origin: None unless whole rows are read, and in workers."""
 
     number: int
@@ -79,21 +78,10 @@ class ParquetRow:
         rows = self.origin.batch.slice(self.origin.at, 1)
         return {name: column_values(column)[0] for name, column in zip(rows.schema.names, rows.columns, strict=True)}
 
-    def page(self, extract: Extract) -> Page:
-        """Return the page of this row; RecordError if it has no URL, a value of a wrong type, or is too large."""
+    def _json(self) -> bytes:
         if (problem := record_too_large(len(self.raw))) is not None:
             raise RecordError(problem)
-        return page_in_json(self.raw, extract)
-
-    def text_page(self) -> Page | None:
-        """Return the page if the row is short and has a text, None for others; RecordError as `page`."""
-        return text_page_in_json(self.raw)
-
-    def unread(self) -> Page:
-        """Return the page with `url` and `id` alone; RecordError as `page`."""
-        if (problem := record_too_large(len(self.raw))) is not None:
-            raise RecordError(problem)
-        return names_in_json(self.raw)
+        return self.raw
 
     def __reduce__(self) -> tuple[type["ParquetRow"], tuple[int, bytes]]:
         """Leave the origin out: a worker needs the page alone."""

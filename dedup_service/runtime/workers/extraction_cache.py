@@ -16,24 +16,20 @@ from dedup_service.core.extraction import Extraction, extract
 Key = tuple[bytes, bool, str | None]
 
 
+MAX_BODIES = 4096
+
+
 class ExtractionCache:
     """Recently used extractions.
 
-    max_bodies: maximum number of extractions; 0 switches the cache off. max_text_chars: maximum characters of main text
-    in all extractions together. hits, misses: counted since the start.
+    max_text_chars: maximum characters of main text in all extractions together.
     """
 
-    def __init__(self, max_bodies: int = 4096, max_text_chars: int = 8 << 20) -> None:
-        self._max_bodies = max_bodies
+    def __init__(self, max_text_chars: int = 8 << 20) -> None:
         self._max_text_chars = max_text_chars
         self._cached: OrderedDict[Key, Extraction] = OrderedDict()
         self._text_chars = 0
         self._lock = Lock()
-        self.hits = 0
-        self.misses = 0
-
-    def __len__(self) -> int:
-        return len(self._cached)
 
     def extract(self, html: bytes | str, *, declared_encoding: str | None = None) -> Extraction:
         """Return the extraction of a body, from the cache if it is there."""
@@ -42,11 +38,9 @@ class ExtractionCache:
             cached = self._cached.get(key)
             if cached is not None:
                 self._cached.move_to_end(key)
-                self.hits += 1
                 return cached
         extraction = extract(html, declared_encoding=declared_encoding)
         with self._lock:
-            self.misses += 1
             self._add(key, extraction)
         return extraction
 
@@ -54,7 +48,7 @@ class ExtractionCache:
         if key not in self._cached:
             self._text_chars += len(extraction.text)
         self._cached[key] = extraction
-        while self._cached and (len(self._cached) > self._max_bodies or self._text_chars > self._max_text_chars):
+        while self._cached and (len(self._cached) > MAX_BODIES or self._text_chars > self._max_text_chars):
             _, dropped = self._cached.popitem(last=False)
             self._text_chars -= len(dropped.text)
 

@@ -21,6 +21,9 @@ from dedup_service.runtime.workers.pool import Pool, PoolState
 from dedup_service.runtime.workers.preparation import extract_cached, get_ready, preload_for, twice
 from dedup_service.runtime.workers.worker_process import Job
 
+_PAGES_PER_WORKER = 20_000
+"""After which a process is replaced."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Html:
@@ -50,8 +53,6 @@ def _extracted(page: Html) -> Page:
 class HtmlWorkers:
     """Worker processes that prepare pages of one space.
 
-    timeout_s, memory_mb: processor time and MiB of memory that a page may use. pages_per_worker: pages after
-    which a process is replaced.
     fingerprints: False only extracts; then no dictionary is loaded.
     On an event loop, await `asyncio.wrap_future(workers.submit(page))`.
     """
@@ -61,17 +62,18 @@ class HtmlWorkers:
         processes: int,
         options: SpaceOptions | None = None,
         *,
-        timeout_s: float = PAGE_TIMEOUT_S,
-        memory_mb: int = PAGE_MEMORY_MB,
-        pages_per_worker: int = 20_000,
         fingerprints: bool = True,
     ) -> None:
         work = partial(prepare_html, options=options) if fingerprints else extract_html
         ready = partial(get_ready, options) if fingerprints else warm_up
         job: Job[Html, PreparedPage] = Job(
-            work, ready, timeout_s, memory_mb, preload=(__name__, *(preload_for(options) if fingerprints else ()))
+            work,
+            ready,
+            PAGE_TIMEOUT_S,
+            PAGE_MEMORY_MB,
+            preload=(__name__, *(preload_for(options) if fingerprints else ())),
         )
-        self._pool: Pool[Html, PreparedPage] = Pool(job, processes, lost=_failed, items_per_worker=pages_per_worker)
+        self._pool: Pool[Html, PreparedPage] = Pool(job, processes, lost=_failed, items_per_worker=_PAGES_PER_WORKER)
         self._pool.start()
 
     def __enter__(self) -> Self:

@@ -21,11 +21,11 @@ ReadPage = Page | BadRecord
 class PageReader:
     """One worker process that reads pages; it starts with the first one. Thread-safe.
 
-    timeout_s, memory_mb: processor time that a page may use, and MiB of memory beyond what the worker has.
+    timeout_s: processor time that a page may use.
     """
 
-    def __init__(self, *, timeout_s: float = PAGE_TIMEOUT_S, memory_mb: int = PAGE_MEMORY_MB) -> None:
-        job: Job[Record, ReadPage] = Job(_read, warm_up, timeout_s, memory_mb, preload=(__name__,))
+    def __init__(self, *, timeout_s: float = PAGE_TIMEOUT_S) -> None:
+        job: Job[Record, ReadPage] = Job(_read, warm_up, timeout_s, PAGE_MEMORY_MB, preload=(__name__,))
         self._pool: Pool[Record, ReadPage] = Pool(job, 1, lost=_lost)
 
     def page_of(self, record: Record) -> ReadPage:

@@ -195,38 +195,6 @@ def test_the_time_comes_before_the_pages_of_a_minute(broker: Broker, topics: Top
     assert len(log) == 200 + len(minutes)
 
 
-def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers: Preparer) -> None:
-    """Pages as pages, the rest as rejected, each with its source; and its offset is committed with it."""
-    bad = [
-        Message("pages", b"hello", b"k", (("trace", b"1"),)),
-        Message("pages", None, b"k"),
-        Message("pages", b'{"text": "x"}'),
-    ]
-    publish(broker.connection, topics, [*map(page, range(300)), *bad, *map(page, range(300, 400))])
-    running = Running(broker.connection, topics, workers)
-    eventually(lambda: running.records == 403, running)
-    running.end()
-    log = log_of(broker.connection, topics)
-    assert set(sources_of(log).values()) == {1}
-    found = [record for record in log if isinstance(record, PageRecord)]
-    assert {record.prepared.page.url for record in found} == {f"https://a.example/{number}" for number in range(400)}
-    assert {record.space_id for record in found} == {build_fingerprinter(SPACE).space_id}
-    assert sorted(record.problem[:17] for record in log if isinstance(record, RejectedRecord)) == [
-        "not a page in JSO",
-        "not a page in JSO",
-        "the value is null",
-    ]
-    for partition in range(PARTITIONS):
-        offsets = [record.source.offset for record in found if record.source.partition == partition]
-        assert offsets == sorted(offsets)
-    assert sum(fact.rejected for fact in running.seen.batches) == 3
-    again = Running(broker.connection, topics, workers)
-    publish(broker.connection, topics, [page(400)])
-    eventually(lambda: again.records == 1, again)
-    again.end()
-    assert len(log_of(broker.connection, topics)) == 404
-
-
 def test_a_backlog_is_in_the_log_in_the_order_of_its_timestamps(
     broker: Broker, topics: Topics, workers: Preparer
 ) -> None:

@@ -118,25 +118,6 @@ def test_a_leader_that_comes_back_gets_partitions_that_are_added(
         again.reader.close(leave=True)
 
 
-def test_two_members_share_and_the_second_hands_over(connection: Connection, own_topics: Topics) -> None:
-    """Each partition has one owner at a time; the other member continues at the committed offset."""
-    publish(connection, own_topics)
-    one, two = Member(connection, own_topics, "one"), Member(connection, own_topics, "two")
-    transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")
-    transactions.open()
-    try:
-        until(lambda: {len(one.reader.assigned), len(two.reader.assigned)} == {1}, "one each", both(one, two))
-        until(lambda: len(one.found) + len(two.found) == RECORDS, "all records", both(one, two))
-        assert not one.reader.assigned & two.reader.assigned
-        done = {TopicPartition(r.topic, r.partition): r.offset + 1 for r in two.found[:5]}
-        transactions.commit([], done, two.reader.group_metadata())
-        two.reader.close(leave=True)
-        until(lambda: len(one.found) == RECORDS - 5, "the rest", one.turn)
-    finally:
-        one.reader.close(leave=True)
-        transactions.close()
-
-
 def test_of_two_processes_with_one_name_the_first_stops(connection: Connection, own_topics: Topics) -> None:
     """It raises after it was fenced three times; the other one continues."""
     publish(connection, own_topics)

@@ -213,24 +213,6 @@ def test_a_verdict_names_the_base_that_has_the_original(tmp_path: Path) -> None:
     assert [line.get("duplicate_of_base", 0) for line in lines] == [name, name, name, 0, 0, 0, name]
 
 
-def test_a_state_in_memory_has_bases(tmp_path: Path) -> None:
-    """What it keeps is in a temporary folder, which goes with it."""
-    base = base_of(tmp_path / "base", *map(page, range(30)))
-    before = digests(base)
-    state = opened(None, base)
-    assert named(decide(state, page(1, host="b"), page(40), page(40, host="b"))) == [
-        (D, "a1", str(base)),
-        (U, None, None),
-        (D, "a40", None),
-    ]
-    scratch = state._bases.scratch
-    assert scratch is not None
-    assert scratch.exists()
-    state.close()
-    assert not scratch.exists()
-    assert digests(base) == before
-
-
 def test_the_temporary_folder_of_a_state_in_memory_is_kept_small(tmp_path: Path) -> None:
     """It is committed as a state folder is, and what expired can leave it; the state goes on."""
     state = opened(tmp_path / "base")

@@ -70,17 +70,6 @@ def test_bytes_are_decoded_as_they_are(dedup: NearDuplicateFilter, body: bytes, 
     assert (verdict.kind, verdict.duplicate_of_url) == (VerdictKind.DUPLICATE, "https://morning.example/library")
 
 
-def test_the_content_type_decides_where_the_bytes_fit_several_encodings(dedup: NearDuplicateFilter) -> None:
-    """All bytes are valid in both one-byte encodings, and the document declares none."""
-    text = " ".join(["Сенат утвердил бюджет города, и новый мост построят весной."] * 3)
-    page = html("Мост", text, lang="ru").replace('<meta charset="utf-8">', "")
-    body = page.encode("koi8-r")
-    dedup.check_html(page, "https://city.example/1")
-    right = dedup.check_html(body, "https://mirror.example/1", content_type="text/html; charset=koi8-r")
-    wrong = dedup.check_html(body, "https://mirror.example/2", content_type="text/html; charset=windows-1251")
-    assert (right.duplicate_of_url, wrong.duplicate_of_url) == ("https://city.example/1", None)
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -10,7 +10,7 @@ from dedup_service.runtime.store.decider_state import decode_state, encode_state
 
 UNSIGNED = st.integers(0, (1 << 64) - 1)
 MAYBE = st.none() | UNSIGNED
-entries = st.builds(
+unsettled = st.builds(
     Entry,
     st.integers(0, 1 << 40),
     MAYBE,
@@ -23,9 +23,11 @@ entries = st.builds(
     host=st.integers(0, (1 << 32) - 1),
     ordinal=st.integers(0, 1 << 40),
     keys=st.binary(max_size=9),
-    settled=st.booleans(),
-    row=st.integers(-1, 1 << 31),
 )
+entries = unsettled | st.builds(
+    Entry, st.integers(0, 99), MAYBE, MAYBE, MAYBE, UNSIGNED, settled=st.just(True), row=st.integers(0, 1 << 31)
+)
+"""A settled entry has a row in the store, and no other one has."""
 
 
 @given(st.lists(entries, max_size=9), st.lists(st.tuples(st.integers(0, 1 << 40), entries), max_size=9))

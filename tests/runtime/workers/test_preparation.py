@@ -1,7 +1,6 @@
 """Records are prepared in any process, and one that kills its worker affects no other."""
 
 import gzip
-import inspect
 import json
 import multiprocessing
 import os
@@ -16,13 +15,11 @@ import pytest
 
 from dedup_service.core.extraction import extract
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.readers.jsonlines import SMALL_BYTES, JsonLine
 from dedup_service.runtime.readers.record import Extract, Record
 from dedup_service.runtime.readers.warc import WarcRecord
 from dedup_service.runtime.resources import SpaceOptions
-from dedup_service.runtime.workers.html_workers import HtmlWorkers
-from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB
 from dedup_service.runtime.workers.preparation import (
     MAX_CHARS_TOGETHER,
     BadRecord,
@@ -349,12 +346,3 @@ def test_one_process_is_a_worker_with_a_limit_of_time() -> None:
         answers = preparer.submit([line(1), EndlessLine(2), line(3)]).result(HANG_S)
     reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
     assert reasons == [None, "not judged: took longer than 0.5 s", None]
-
-
-def test_every_way_to_prepare_pages_has_the_same_limits() -> None:
-    """One constant is the default of all: 20 s, and 1 GiB."""
-    assert (PAGE_TIMEOUT_S, PAGE_MEMORY_MB) == (20, 1024)
-    assert ServiceSettings.__dataclass_fields__["page_timeout_s"].default == PAGE_TIMEOUT_S
-    for way in (Preparer, HtmlWorkers):
-        defaults = {name: entry.default for name, entry in inspect.signature(way).parameters.items()}
-        assert (defaults["timeout_s"], defaults["memory_mb"]) == (PAGE_TIMEOUT_S, PAGE_MEMORY_MB)

@@ -13,8 +13,9 @@ from dedup_service.interfaces.cli.support.outputs import OutputFile
 from dedup_service.interfaces.cli.support.page_stream import DecidedRecord
 from dedup_service.interfaces.cli.support.tables import RowsBeside, RowTable, page_schema, text_schema
 from dedup_service.runtime.readers.arrow_rows import require_pyarrow
+from dedup_service.runtime.readers.columns import PageJson
 from dedup_service.runtime.readers.csv_rows import CsvRow
-from dedup_service.runtime.readers.jsonlines import JsonLine, PageJson, json_of, values_of
+from dedup_service.runtime.readers.jsonlines import JsonLine, json_of, values_of
 from dedup_service.runtime.readers.open import InputKind
 from dedup_service.runtime.readers.parquet import ParquetRow, shape_of
 from dedup_service.runtime.readers.record import unnamed

@@ -23,8 +23,10 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec.structs import replace
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import (
@@ -108,7 +110,7 @@ class Appended:
 class Backfill:
     """The backfill `name` of the set `topics`.
 
-    space_id: of the pages; ConfigurationError from `open` if the log has another one. timeout_s: of a transaction.
+    space_id: of the pages; ConfigurationError from `open` if the log has another one.
     """
 
     def __init__(
@@ -118,8 +120,6 @@ class Backfill:
         name: str,
         outputs: BackfillOutputs,
         space_id: str,
-        *,
-        timeout_s: float = 10.0,
     ) -> None:
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
@@ -129,7 +129,7 @@ class Backfill:
         self._outputs, self._space_id = outputs, space_id
         self._progress = BackfillProgress(connection, topics, name)
         transactional_id = f"{topics.prefix}backfill.{name}"
-        self._producer = TransactionalProducer(connection, transactional_id, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
+        self._producer = TransactionalProducer(connection, transactional_id, max_bytes=_MAX_BYTES)
         self._run = BackfillRun("", outputs.value, uuid.uuid4().hex)
         self._minute = -1
         self._first = 0

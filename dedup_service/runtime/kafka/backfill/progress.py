@@ -9,13 +9,11 @@ offsets understand the first five fields:
 
 The first `offset` records of the file are done. `last` identifies the last one of them: a file that has another record
 there is not the file that was begun. It begins and ends at positions that the reader of the file understands (`Mark`),
-so a run that goes on need not read what is before it; files of a folder are counted. Messages of earlier versions have
-no positions.
+so a run that goes on need not read what is before it; files of a folder are counted.
 
 Invariant: whoever writes such a message holds the transactional id of the backfill, and has read this topic since.
 """
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated
 
@@ -31,8 +29,11 @@ _STEP = "backfill"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackfilledFile:
+_Place = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+_NAMES = {"name": "file", "number": "partition", "records": "offset"}
+
+
+class BackfilledFile(msgspec.Struct, frozen=True, kw_only=True, rename=_NAMES):
     """How far a backfill is in a file.
 
     number: of the file in the backfill, from 1. records: that are done, `pages` and `bad` ones. last: digest of the
@@ -40,45 +41,21 @@ class BackfilledFile:
     """
 
     name: str
-    number: int
-    records: int = 0
+    number: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
+    records: _Place = 0
     last: str = ""
     pages: int = 0
     bad: int = 0
-    begins: int | None = None
-    ends: int | None = None
+    begins: _Place | None = None
+    ends: _Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BackfillRun:
+class BackfillRun(msgspec.Struct, frozen=True):
     """Who runs a backfill, and what for. topic: of the sources of its pages. outputs: as the option of the command."""
 
     topic: str
     outputs: str
     run: str
-
-
-_Position = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] | None
-
-
-class _FileLine(msgspec.Struct, frozen=True):
-    topic: str
-    partition: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
-    offset: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-    step: str = _STEP
-    v: int = _VERSION
-    file: str = ""
-    last: str = ""
-    pages: int = 0
-    bad: int = 0
-    outputs: str = ""
-    run: str = ""
-    begins: _Position = None
-    ends: _Position = None
-
-
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(_FileLine)
 
 
 def digest_of(identity: bytes) -> str:
@@ -103,52 +80,28 @@ class BackfillProgress(StepOffsets):
 
     def run_message(self, run: BackfillRun) -> Message:
         """Return the message that says that `run` goes on with the backfill."""
-        return self._message(_FileLine(run.topic, 0, 0, outputs=run.outputs, run=run.run))
+        return self._message(run.topic, 0, 0, run)
 
     def file_message(self, topic: str, file: BackfilledFile) -> Message:
         """Return the message that says how far a file is."""
-        return self._message(
-            _FileLine(
-                topic,
-                file.number,
-                file.records,
-                file=file.name,
-                last=file.last,
-                pages=file.pages,
-                bad=file.bad,
-                begins=file.begins,
-                ends=file.ends,
-            )
-        )
+        return self._message(topic, file.number, file.records, file)
 
     def note(self, file: BackfilledFile) -> None:
         """Take it that the message about a file is committed."""
         self.files[file.name] = file
         self.next_number = max(self.next_number, file.number + 1)
 
-    def _message(self, line: _FileLine) -> Message:
-        key = f"{self._key}{line.partition}"
-        headers = offset_headers(f"{key}/{line.offset}", self._topics.offsets)
-        value = _encoder.encode(line)
+    def _message(self, topic: str, number: int, records: int, said: BackfillRun | BackfilledFile) -> Message:
+        key = f"{self._key}{number}"
+        headers = offset_headers(f"{key}/{records}", self._topics.offsets)
+        fields = {"topic": topic, "partition": number, "offset": records, "step": _STEP, "v": _VERSION}
+        value = msgspec.json.encode(fields | msgspec.to_builtins(said))
         return Message(self._topics.offsets, value, key.encode(), headers, partition=0)
 
     def _take_one(self, key: bytes | None, value: bytes) -> None:
         if key is None or not key.startswith(self._key.encode()):
             super()._take_one(key, value)
-            return
-        line = _decoder.decode(value)
-        if line.partition == 0:
-            self.run = BackfillRun(line.topic, line.outputs, line.run)
+        elif key == f"{self._key}0".encode():
+            self.run = msgspec.json.decode(value, type=BackfillRun)
         else:
-            self.note(
-                BackfilledFile(
-                    name=line.file,
-                    number=line.partition,
-                    records=line.offset,
-                    last=line.last,
-                    pages=line.pages,
-                    bad=line.bad,
-                    begins=line.begins,
-                    ends=line.ends,
-                )
-            )
+            self.note(msgspec.json.decode(value, type=BackfilledFile))

@@ -64,6 +64,9 @@ _OFFSETS_TIMEOUT_S = 15.0
 """How long to ask for committed offsets: an open transaction holds them back until it ends or times out (10 s)."""
 _ASK_S = 5.0
 _CONNECT_MS = 5_000
+_HEARTBEAT_MS = 500
+_MAX_POLL_INTERVAL_MS = 60_000  # a member that does not poll for so long leaves
+_FETCH_BYTES = 8 << 20
 _COMMIT_S = 2.0
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
@@ -124,8 +127,7 @@ class GroupConsumer:
     each, None where there is none; it returns the same, and may raise BrokerError to be asked again.
     on_expired(partition, start, end): these offsets were deleted before they were read. topic_id: the identity
     that the topic must have, None for any. session_timeout_s: after which a silent member's partitions are
-    reassigned. max_poll_interval_s: after which a member that does not poll leaves. fetch_bytes: see
-    `connect` for what it bounds. fetch_max_wait_s: how long the broker waits for more than 128 KiB: an answer
+    reassigned. fetch_max_wait_s: how long the broker waits for more than 128 KiB: an answer
     costs both sides a millisecond, however little it holds. on_demand: fetch only what `read_only` asks for.
     """
 
@@ -142,9 +144,6 @@ class GroupConsumer:
         on_expired: Callable[[TopicPartition, int, int], None] | None = None,
         topic_id: str | None = None,
         session_timeout_s: float = 6.0,
-        heartbeat_s: float = 0.5,
-        max_poll_interval_s: float = 60.0,
-        fetch_bytes: int = 8 << 20,
         fetch_max_wait_s: float = 0.0,
         on_demand: bool = False,
     ) -> None:
@@ -155,14 +154,13 @@ class GroupConsumer:
         self._positions = positions or dict
         self._on_expired = on_expired or (lambda _partition, _start, _end: None)
         self._topic_id = topic_id
-        self._fetch_bytes = fetch_bytes
         self._configs: dict[str, Any] = {
             "group_id": group,
             "group_instance_id": instance,
             "partition_assignment_strategy": [CooperativeStickyAssignor],
             "session_timeout_ms": int(session_timeout_s * 1000),
-            "heartbeat_interval_ms": int(heartbeat_s * 1000),
-            "max_poll_interval_ms": int(max_poll_interval_s * 1000),
+            "heartbeat_interval_ms": _HEARTBEAT_MS,
+            "max_poll_interval_ms": _MAX_POLL_INTERVAL_MS,
             "bootstrap_timeout_ms": _CONNECT_MS,
         }
         if fetch_max_wait_s:
@@ -322,7 +320,7 @@ class GroupConsumer:
         if self._consumer is not None:
             return self._consumer
         try:
-            fresh = consumer(self._connection, self._fetch_bytes, **self._configs)
+            fresh = consumer(self._connection, _FETCH_BYTES, **self._configs)
         except BrokerError as error:
             if not error.retryable:
                 raise

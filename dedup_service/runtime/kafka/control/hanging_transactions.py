@@ -24,7 +24,7 @@ fields and tags, which are at the end and not read).
 
 import struct
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -70,12 +70,8 @@ class HangingTransaction:
     coordinator_epoch: int
 
 
-def find_hanging(
-    connection: Connection, topics: Topics, *, clock: Callable[[], float] = time.time
-) -> list[HangingTransaction]:
+def find_hanging(connection: Connection, topics: Topics) -> list[HangingTransaction]:
     """Return the hanging transactions by topic and partition; reads the transaction log from its beginning.
-
-    clock: Unix seconds, compared with the coordinators' clocks.
 
     The offsets of groups are examined as well, for producers that wrote into `topics`. Raises BrokerError,
     and ConfigurationError if the log has a newer, unknown format.
@@ -86,7 +82,7 @@ def find_hanging(
             return []
         histories = _read_histories(connection, {transaction.producer_id for transaction in before})
         after = set(map(_identity, admin.open_transactions({transaction.partition for transaction in before})))
-    names, now_ms = set(topics.all), int(1000 * clock())
+    names, now_ms = set(topics.all), int(1000 * time.time())  # compared with the coordinators' clocks
     hanging = []
     for transaction in before:
         history = histories.get(transaction.producer_id)

@@ -15,11 +15,10 @@ a record that is in the log twice counts once.
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import (
@@ -291,9 +290,9 @@ def _with_answer(item: Replayed, answer: Answer, space_id: str) -> Replayed:
 
 
 class VerdictLines:
-    """A sink that writes the verdicts as lines, with the values of the topic `verdicts`."""
+    """A sink that writes the verdicts as lines, with the values of the topic `verdicts`. write: all of some lines."""
 
-    def __init__(self, write: "Write", replica: Replica) -> None:
+    def __init__(self, write: Callable[[Sequence[bytes]], None], replica: Replica) -> None:
         self._write = write
         self._replica = replica
 
@@ -305,11 +304,3 @@ class VerdictLines:
 
     def finish(self) -> None:
         """Do nothing: every line is written."""
-
-
-class Write(Protocol):
-    """Writes all of some lines, or raises."""
-
-    def __call__(self, chunks: Sequence[bytes]) -> None:
-        """Write `chunks`."""
-        ...

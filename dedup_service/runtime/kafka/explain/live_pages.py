@@ -7,7 +7,7 @@ remembered here (`RecentDecisions`), since these are the ones that people ask ab
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
@@ -39,10 +39,9 @@ _MAX_LOGGED = 1000
 
 
 class RecentDecisions(Observer):
-    """An observer that remembers the sequences of the latest pages by URL. size: the number of URLs."""
+    """An observer that remembers the sequences of the latest pages by URL."""
 
-    def __init__(self, size: int = MAX_RECENT) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._decisions: OrderedDict[int, tuple[int, int | None]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -53,7 +52,7 @@ class RecentDecisions(Observer):
                 url = url_hash(page.verdict.url)
                 self._decisions[url] = (page.verdict.sequence, page.original)
                 self._decisions.move_to_end(url)
-            while len(self._decisions) > self._size:
+            while len(self._decisions) > MAX_RECENT:
                 self._decisions.popitem(last=False)
 
     def find(self, url: str) -> tuple[int, int | None] | None:
@@ -171,22 +170,19 @@ class LivePages:
 
 
 class LogCorrections:
-    """Corrections of a service, as records of its log. clock: returns Unix seconds."""
+    """Corrections of a service, as records of its log."""
 
-    def __init__(
-        self, pages: LivePages, connection: Connection, topics: Topics, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, pages: LivePages, connection: Connection, topics: Topics) -> None:
         self._pages = pages
         self._connection = connection
         self._topics = topics
-        self._clock = clock
         self._added: list[Correction] = []
 
     def add(self, request: CorrectionRequest) -> Correction:
         """Append a correction to the log; it is in force for every process that has read that far."""
         record = record_of(request, self._pages)
         (sequence,) = add_records(self._connection, self._topics, [record], by=request.by)
-        correction = Correction(sequence=sequence, record=record, at=self._clock(), by=request.by)
+        correction = Correction(sequence=sequence, record=record, at=time.time(), by=request.by)
         self._added = [*self._added[-MAX_ADDED:], correction]
         return correction
 

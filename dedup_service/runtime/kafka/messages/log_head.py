@@ -4,22 +4,11 @@ That policy also says from where the messages of the log are numbered: after the
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from dedup_service.core.log_records import LayoutRecord, PolicyRecord, first_offset
 from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.messages.log_record import decode
-
-
-class _Log(Protocol):
-    @property
-    def first(self) -> int: ...
-
-    def read_one(self, offset: int) -> Any | None: ...
-
-
-class _NumberedLog(_Log, Protocol):
-    def number_from(self, first: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +30,7 @@ class LogHead:
         return 0 if self.policy is None else first_offset(self.policy.policy.based_on)
 
 
-def read_head(log: _Log) -> LogHead:
+def read_head(log: LogConsumer) -> LogHead:
     """Return how a log begins; raises as `LogConsumer.read_one` and `decode`."""
     layout: IndexLayout | None = None
     message = log.read_one(log.first)
@@ -56,7 +45,7 @@ def read_head(log: _Log) -> LogHead:
     return LogHead(layout)
 
 
-def number_log(log: _NumberedLog) -> LogHead:
+def number_log(log: LogConsumer) -> LogHead:
     """Let a reader number the messages of a log as its first policy says; return how it begins.
 
     Raises as `read_head`.

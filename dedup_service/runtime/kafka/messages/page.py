@@ -19,7 +19,7 @@ topic whatever the record was.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.log_records import Source
@@ -39,8 +39,11 @@ from dedup_service.core.size_limits import (
     value_too_large,
 )
 from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
-from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, names_in_json, page_in_json, text_page_in_json
+from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonRecord
 from dedup_service.runtime.readers.record import Extract, Mark
+
+if TYPE_CHECKING:  # a worker reads pages without the client library
+    from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 
 CUT_BYTES = 1 << 20
 """Size of the beginning that is kept of a value over its limit."""
@@ -51,41 +54,7 @@ CUT_KEY_BYTES = 1 << 10
 _MAX_ERROR_BYTES = 4 << 10
 
 
-class Consumed(Protocol):
-    """A record as a consumer of `pages` returns it."""
-
-    @property
-    def topic(self) -> str:
-        """Its topic."""
-        ...
-
-    @property
-    def partition(self) -> int:
-        """Its partition."""
-        ...
-
-    @property
-    def offset(self) -> int:
-        """Its offset."""
-        ...
-
-    @property
-    def key(self) -> bytes | None:
-        """Its key; None for a null."""
-        ...
-
-    @property
-    def value(self) -> bytes | None:
-        """Its value; None for a null."""
-        ...
-
-    @property
-    def headers(self) -> Sequence[Header]:
-        """Its headers, in order; a name may be repeated, a value may be null."""
-        ...
-
-
-def record_size(record: Consumed | Any) -> int:
+def record_size(record: "ConsumerRecord") -> int:
     """Return the memory that a consumed record takes: key, value, headers and their objects, in bytes."""
     headers = record.headers or ()
     return (
@@ -93,7 +62,7 @@ def record_size(record: Consumed | Any) -> int:
     )
 
 
-def size_problem(record: Consumed) -> str | None:
+def size_problem(record: "ConsumerRecord") -> str | None:
     """Return why a consumed record is refused: value, key, headers or its batch are too large. None if not."""
     if record.key is None and record.value is None and len(record.headers or ()) == 1:
         ((name, reason),) = record.headers
@@ -103,7 +72,7 @@ def size_problem(record: Consumed) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PageMessage:
+class PageMessage(JsonRecord):
     """A message of `pages`: its place, and its value or None for a null. Implements `Record`.
 
     problem: why it was refused by its size; its value is None then.
@@ -116,7 +85,7 @@ class PageMessage:
     problem: str | None = None
 
     @classmethod
-    def of(cls, record: Consumed) -> "PageMessage":
+    def of(cls, record: "ConsumerRecord") -> "PageMessage":
         """Return the message of a consumed record, without the value of an oversized one."""
         problem = size_problem(record)
         value = record.value if problem is None else None
@@ -149,16 +118,16 @@ class PageMessage:
 
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError for an oversized record, a null, not a page in JSON, or long names."""
-        return _named(page_in_json(self._json(), extract))
+        return _named(JsonRecord.page(self, extract))
 
     def text_page(self) -> Page | None:
         """Return the page if the value is short and has a text, None for others; RecordError as `page`."""
-        page = text_page_in_json(self._json())
+        page = JsonRecord.text_page(self)
         return None if page is None else _named(page)
 
     def unread(self) -> Page:
         """Return the page with `url` and `id` alone; RecordError as `page`."""
-        return _named(names_in_json(self._json()))
+        return _named(JsonRecord.unread(self))
 
     def _json(self) -> bytes:
         if self.problem is not None:
@@ -189,7 +158,7 @@ class DeadLetter(NamedTuple):
 
 
 def dead_letter(
-    record: Consumed,
+    record: "ConsumerRecord",
     sequence: int,
     error: str,
     *,

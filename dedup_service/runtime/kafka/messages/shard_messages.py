@@ -8,7 +8,6 @@ names on the wire; renaming one changes the format. Another version is refused w
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -39,8 +38,8 @@ class _Answer(msgspec.Struct, array_like=True):
     names: list[tuple[int, str | None, str]]
 
 
-class _Part(msgspec.Struct):
-    """Part number `part` of `parts` of the answer of shard I/S to the message of the log at `offset`."""
+class AnswerPart(msgspec.Struct):
+    """Part number `part` of `parts` of the answer of shard I/S to the message at `offset` of a log."""
 
     v: int
     log: str
@@ -50,6 +49,11 @@ class _Part(msgspec.Struct):
     part: int
     parts: int
     answer: bytes
+
+    @property
+    def number(self) -> ShardNumber:
+        """That of the shard."""
+        return ShardNumber(self.shard, self.shards)
 
 
 class _Outcome(msgspec.Struct):
@@ -65,20 +69,8 @@ class _Outcome(msgspec.Struct):
 
 _encoder = msgspec.msgpack.Encoder()
 _answers = msgspec.msgpack.Decoder(_Answer)
-_parts = msgspec.msgpack.Decoder(_Part)
+_parts = msgspec.msgpack.Decoder(AnswerPart)
 _outcomes = msgspec.msgpack.Decoder(_Outcome)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPart:
-    """A part of an answer. number: of the shard; log: identity of the log; offset: of the message answered to."""
-
-    number: ShardNumber
-    log: str
-    offset: int
-    part: int
-    parts: int
-    answer: bytes
 
 
 def answer_parts(answer: MessageAnswer, number: ShardNumber, log: str) -> Iterator[bytes]:
@@ -89,15 +81,15 @@ def answer_parts(answer: MessageAnswer, number: ShardNumber, log: str) -> Iterat
     count = max(1, -(-len(value) // MAX_PART_BYTES))
     for part in range(count):
         piece = value[part * MAX_PART_BYTES : (part + 1) * MAX_PART_BYTES]
-        yield _encoder.encode(_Part(_VERSION, log, number.index, number.of, answer.offset, part, count, piece))
+        yield _encoder.encode(AnswerPart(_VERSION, log, number.index, number.of, answer.offset, part, count, piece))
 
 
 def decode_answer_part(value: bytes | None) -> AnswerPart:
     """Return a part of an answer; StateError for anything else."""
-    part = _decoded(_parts, value, "an answer of a shard")
-    if not (0 <= part.part < part.parts and part.offset >= 0):
+    part: AnswerPart = _decoded(_parts, value, "an answer of a shard")
+    if not (0 <= part.part < part.parts and part.offset >= 0 and 1 <= part.shard <= part.shards):
         raise StateError("a message of `candidates` is no answer of a shard: its numbers are out of range")
-    return AnswerPart(ShardNumber(part.shard, part.shards), part.log, part.offset, part.part, part.parts, part.answer)
+    return part
 
 
 def decode_answer(offset: int, parts: Sequence[bytes]) -> MessageAnswer:

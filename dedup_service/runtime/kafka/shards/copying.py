@@ -48,7 +48,6 @@ from dedup_service.runtime.embedded.database import WRITE_AHEAD, ForeignStateErr
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
-    UnreadableDecidingStateError,
     decode_deciding_state,
     encode_deciding_state,
     pending_outcomes_of,
@@ -56,6 +55,7 @@ from dedup_service.runtime.kafka.state.deciding_state import (
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.page_names import PageNameFile, PageNameStore
 from dedup_service.runtime.kafka.state.shard_state import number_in, replica_state, shard_state
+from dedup_service.runtime.store.decider_state import UnreadableStateError
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 from dedup_service.runtime.store.page_files import ERASED, GROWING, MANIFEST, open_or_create, open_pages, sync_directory
 from dedup_service.runtime.store.stored_entries import StoredEntries, live_pieces, pieces_of
@@ -133,7 +133,7 @@ def _opened(source: str, pages: Path) -> PageStore:
 def _decoded(source: str, store: PageStore) -> tuple[DecidingState, ShardNumber, ShardState]:
     try:
         state = decode_deciding_state(store.take_extra())
-    except UnreadableDecidingStateError as error:
+    except UnreadableStateError as error:
         raise ForeignStateError(f"{source} has no state of a shard that can be read: {error}") from error
     number = number_in(state.replica)
     if number is None:

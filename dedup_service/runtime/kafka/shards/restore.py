@@ -34,7 +34,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Partiti
 from dedup_service.runtime.kafka.messages.shard_messages import decode_answer_part
 from dedup_service.runtime.kafka.shards.shard_step import RestoredShard
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
-from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
+from dedup_service.runtime.kafka.state.deciding_store import StoredSnapshot
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
@@ -108,20 +108,17 @@ def restore_shard(
         return None
     if stored is not None:
         _require_shard(stored, number, local)
-    try:
-        shard = _opened(number, local, stored, bases)
-    except UNUSABLE as error:
-        if stored is None:
-            raise
-        local.pages.ignore(str(error))
-        stored = None
-        shard = _opened(number, local, stored, bases)
-    sequence = -1 if stored is None else stored.sequence
-    local.names.begin(log_id, sequence, page_name_reader(log, stop, shard.holds))
-    log.seek(shard.offset + 1)
-    written = {} if stored is None else stored.state.written
-    tail = "" if stored is None else stored.tail
-    return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
+
+    def restored(usable: StoredSnapshot | None) -> RestoredShard:
+        shard = _opened(number, local, usable, bases)
+        sequence = -1 if usable is None else usable.sequence
+        local.names.begin(log_id, sequence, page_name_reader(log, stop, shard.holds))
+        log.seek(shard.offset + 1)
+        written = {} if usable is None else usable.state.written
+        tail = "" if usable is None else usable.tail
+        return RestoredShard(shard, log_id, tail, written.get((topics.outcomes, 0), 0), answered)
+
+    return local.pages.go_on(stored, restored)
 
 
 def _opened(number: ShardNumber, local: LocalState, stored: StoredSnapshot | None, bases: MountedBases | None) -> Shard:
@@ -171,13 +168,9 @@ def restore_resolver(
         raise ForeignStateError(
             f"{local.folder} has the state of another step than a resolver: give a folder of its own"
         )
-    try:
-        return _resolver_of(shards, local, log, log_id, stored, written, topics, stop, bases)
-    except UNUSABLE as error:
-        if stored is None:
-            raise
-        local.pages.ignore(str(error))
-        return _resolver_of(shards, local, log, log_id, None, written, topics, stop, bases)
+    return local.pages.go_on(
+        stored, lambda usable: _resolver_of(shards, local, log, log_id, usable, written, topics, stop, bases)
+    )
 
 
 def _resolver_of(

@@ -24,13 +24,13 @@ from dedup_service.runtime.groups.canonical_table import BEGINNING, CanonicalTab
 from dedup_service.runtime.kafka.client.admin import administration
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
-from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader
 from dedup_service.runtime.kafka.messages.canonical import position_in
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, log_parts
-from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot
+from dedup_service.runtime.kafka.state.deciding_store import StoredSnapshot
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
-from dedup_service.runtime.kafka.state.restore import LogSource, page_name_reader, refuse_part, usable_snapshot
+from dedup_service.runtime.kafka.state.restore import refuse_part, replica_of, usable_snapshot
 from dedup_service.runtime.kafka.topics import Topics
 
 _LOG = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def written_position(connection: Connection, topics: Topics) -> TablePosition:
 
 def restore_groups(
     local: LocalState,
-    log: LogSource,
+    log: LogConsumer,
     log_id: str,
     written: TablePosition,
     *,
@@ -103,21 +103,22 @@ def restore_groups(
         if table.position.offset:
             _LOG.warning("%s is built again from the log: %s", path, reason)
         table, stored = _emptied(table, path, log_id), None
-    try:
-        replica = _replica(local, log, log_id, stored, stop, bases)
-    except UNUSABLE as error:
-        if stored is None:
-            raise
-        local.pages.ignore(str(error))
-        table, stored = _emptied(table, path, log_id), None
-        replica = _replica(local, log, log_id, stored, stop, bases)
+    usable = stored
+
+    def restored(snapshot: StoredSnapshot | None) -> Replica:
+        nonlocal table, usable
+        if snapshot is not usable:
+            table, usable = _emptied(table, path, log_id), snapshot
+        return replica_of(local, log, log_id, snapshot, stop, bases)
+
+    replica = local.pages.go_on(stored, restored)
     position = table.position.offset
     if position > end:
         raise StateError(
             f"{path} is at offset {position}, the log ends at {end}: the topic lost records or was created again; "
             "restore the topic, or, if this is on purpose, delete the folder"
         )
-    if not _catch_up(replica, log, 0 if stored is None else offset_of(stored.sequence) + 1, position, stop, progress):
+    if not _catch_up(replica, log, 0 if usable is None else offset_of(usable.sequence) + 1, position, stop, progress):
         return None
     return RestoredGroups(table, replica)
 
@@ -139,30 +140,9 @@ def _emptied(table: CanonicalTable, path: Path, log_id: str) -> CanonicalTable:
     return CanonicalTable.open(path, log_id)
 
 
-def _replica(
-    local: LocalState,
-    log: LogSource,
-    log_id: str,
-    stored: StoredSnapshot | None,
-    stop: threading.Event,
-    bases: MountedBases | None,
-) -> Replica:
-    """Return the replica that a snapshot has, one before the first record for None."""
-    local.pages.begin(stored, bases=bases)
-    replica = Replica(
-        local.names if bases is None else bases.names(local.names),
-        state=None if stored is None else stored.state.replica,
-        entries=local.pages.entries,
-        bases=None if bases is None else bases.begun,
-    )
-    sequence = -1 if stored is None else stored.sequence
-    local.names.begin(log_id, sequence, page_name_reader(log, stop, replica.holds))
-    return replica
-
-
 def _catch_up(
     replica: Replica,
-    log: LogSource,
+    log: LogConsumer,
     start: int,
     end: int,
     stop: threading.Event,

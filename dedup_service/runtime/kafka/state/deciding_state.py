@@ -9,17 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.replica import ReplicaState
-from dedup_service.core.errors import TwinsieveError
-from dedup_service.core.log_records import CorrectionRecord, Policy, Source
+from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
-from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
+from dedup_service.runtime.store.decider_state import decode_versioned, encode_versioned
 
-DECIDING_STATE_VERSION = 7
-
-
-class UnreadableDecidingStateError(Exception):
-    """The bytes are not a deciding state of a known version. The log rebuilds it."""
+_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,61 +31,24 @@ class DecidingState:
     written: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-class _ReplicaFields(msgspec.Struct):
-    sequence: int = -1
-    log: str | None = None
-    policy: Policy | None = None
-    policy_sequence: int = -1
-    seen: dict[tuple[str, int], bytes] = {}
-    counts: dict[str, int] = {}
-    corrections: tuple[CorrectionRecord, ...] = ()
+class _Stored(msgspec.Struct):
+    """decider: that of the replica, which alone would have a default: without it, other verdicts are given."""
 
-
-class _StateFields(msgspec.Struct):
-    replica: _ReplicaFields
-    pending: tuple[tuple[Source, PendingOutcome], ...] = ()
-    written: dict[tuple[str, int], int] = {}
-    decider: bytes = b""
-
-
-class _VersionField(msgspec.Struct):
-    version: int
-
-
-class _SnapshotFields(msgspec.Struct):
-    version: int
-    state: _StateFields
-
-
-_encoder = msgspec.msgpack.Encoder()
-_version_decoder = msgspec.msgpack.Decoder(_VersionField)
-_decoder = msgspec.msgpack.Decoder(_SnapshotFields)
+    state: DecidingState
+    decider: DeciderState
 
 
 def encode_deciding_state(replica: ReplicaState, outcomes: PendingOutcomes) -> bytes:
     """Return the replica's state and the pending outcomes as bytes."""
-    fields = msgspec.convert(
-        DecidingState(replica=replica, pending=tuple(outcomes.items()), written=dict(outcomes.written)),
-        _StateFields,
-        from_attributes=True,
-    )
-    fields.decider = encode_state(replica.decider)
-    return _encoder.encode(_SnapshotFields(DECIDING_STATE_VERSION, fields))
+    without = replace(replica, decider=DeciderState())
+    state = DecidingState(replica=without, pending=tuple(outcomes.items()), written=dict(outcomes.written))
+    return encode_versioned(_VERSION, _Stored(state, replica.decider))
 
 
 def decode_deciding_state(value: bytes) -> DecidingState:
-    """Return the encoded state; UnreadableDecidingStateError for other bytes or a newer version."""
-    try:
-        version = _version_decoder.decode(value).version
-        if version != DECIDING_STATE_VERSION:
-            raise UnreadableDecidingStateError(
-                f"its state has version {version}, this twinsieve reads {DECIDING_STATE_VERSION}"
-            )
-        fields = _decoder.decode(value).state
-        state = msgspec.convert(fields, DecidingState, from_attributes=True)
-        return replace(state, replica=replace(state.replica, decider=decode_state(fields.decider)))
-    except (ValueError, RecursionError, msgspec.MsgspecError, TwinsieveError, UnreadableStateError) as error:
-        raise UnreadableDecidingStateError(f"its state cannot be read: {error}") from error
+    """Return the encoded state; UnreadableStateError for other bytes or another version."""
+    stored = decode_versioned(value, _VERSION, _Stored)
+    return replace(stored.state, replica=replace(stored.state.replica, decider=stored.decider))
 
 
 def pending_outcomes_of(state: DecidingState, topic: str | None = None) -> PendingOutcomes:

@@ -24,19 +24,18 @@ the next `step` raises, and the service ends.
 import logging
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import xxhash
 
 from dedup_service._native import StoreLabel, read_commit
-from dedup_service.core.decision.decider import CandidateSizes
 from dedup_service.core.decision.entry_store import EntryStore
-from dedup_service.core.decision.replica import ReplicaState
+from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import Policy
 from dedup_service.runtime.freed_memory import (
@@ -46,11 +45,12 @@ from dedup_service.runtime.freed_memory import (
 )
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
-    UnreadableDecidingStateError,
     decode_deciding_state,
     encode_deciding_state,
 )
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.kafka.state.shard_state import ShardReplica
+from dedup_service.runtime.store.decider_state import UnreadableStateError
 from dedup_service.runtime.store.errors import (
     ForeignStoreError,
     StoreDamagedError,
@@ -61,6 +61,8 @@ from dedup_service.runtime.store.errors import (
 from dedup_service.runtime.store.page_files import MANIFEST, StoreSizes, has_other_files
 from dedup_service.runtime.store.stored_entries import Finish, Report, StoredEntries
 
+T = TypeVar("T")
+
 _LOG = logging.getLogger(__name__)
 
 SNAPSHOT_EVERY = 100_000
@@ -70,33 +72,6 @@ UNUSABLE = (StoreDamagedError, StoreNumbersUsedError)
 """Errors of a store that is built again from the log."""
 
 _CONDEMNED = "manifest.damaged"
-
-
-class Snapshotted(Protocol):
-    """What a snapshot is taken of: a `Replica`, or a shard."""
-
-    @property
-    def sequence(self) -> int:
-        """Sequence of the latest record."""
-        ...
-
-    @property
-    def log(self) -> str | None:
-        """Identity of the log."""
-        ...
-
-    @property
-    def expired_up_to(self) -> int:
-        """Sequence up to which no entry is live, -1 if there are earlier ones."""
-        ...
-
-    def state(self) -> ReplicaState:
-        """Return the state beside the settled entries."""
-        ...
-
-    def sizes(self) -> CandidateSizes | None:
-        """Return the sizes of tables and entries, None before there are any."""
-        ...
 
 
 class FirstPages(Protocol):
@@ -168,7 +143,7 @@ class DecidingStore:
                 return None
             manifest, extra = found
             state = decode_deciding_state(extra)
-        except (StoreDamagedError, ForeignStoreError, UnreadableDecidingStateError) as error:
+        except (StoreDamagedError, ForeignStoreError, UnreadableStateError) as error:
             self.ignore(str(error))
             return None
         return StoredSnapshot(manifest.label.log, manifest.sequence, manifest.tail, state, StoreSizes.of(manifest))
@@ -181,6 +156,16 @@ class DecidingStore:
             self.folder,
             reason,
         )
+
+    def go_on(self, stored: StoredSnapshot | None, restored: Callable[[StoredSnapshot | None], T]) -> T:
+        """Return what is restored from a snapshot; from the log alone, None, if its kept pages cannot be used."""
+        try:
+            return restored(stored)
+        except UNUSABLE as error:
+            if stored is None:
+                raise
+            self.ignore(str(error))
+            return restored(None)
 
     def begin(self, stored: StoredSnapshot | None, *, bases: FirstPages | None = None) -> None:
         """Go on from a snapshot that `stored` returned, or, with None, from the beginning of the log.
@@ -236,7 +221,7 @@ class DecidingStore:
         """Whether enough records were applied since the last snapshot, and that one is durable."""
         return self._applied >= self._every and not self.is_writing()
 
-    def take_snapshot(self, replica: Snapshotted, outcomes: PendingOutcomes, tail: str) -> None:
+    def take_snapshot(self, replica: Replica | ShardReplica, outcomes: PendingOutcomes, tail: str) -> None:
         """Note the state and make it durable in the background, unless the sequence is unchanged.
 
         A disk that does not take it is a warning; the next `step` raises. tail: `tail_of` the record at the replica's

@@ -15,12 +15,14 @@ import socket
 from pathlib import Path
 from typing import Self
 
+from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.embedded.database import Database, StateFullError
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_folder, refuse_other_kind
-from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore, Snapshotted
+from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore
 from dedup_service.runtime.kafka.state.page_names import PageNameStore
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.kafka.state.shard_state import ShardReplica
 from dedup_service.runtime.store.page_files import sync_directory
 from dedup_service.runtime.store.stored_entries import Report
 
@@ -85,7 +87,7 @@ class LocalState:
         self.names.step()
 
     def take_snapshot(
-        self, replica: Snapshotted, outcomes: PendingOutcomes, tail: str, *, nameless_to: int | None = None
+        self, replica: Replica | ShardReplica, outcomes: PendingOutcomes, tail: str, *, nameless_to: int | None = None
     ) -> None:
         """Note the state and make it durable in the background; see `DecidingStore.take_snapshot`.
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
@@ -19,10 +19,11 @@ from dedup_service.core.log_records import PageRecord, offset_of
 from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.client.errors import UnreachableError
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.messages.log_head import read_head
 from dedup_service.runtime.kafka.messages.log_record import MESSAGES_AT_ONCE, log_parts, numbered, records_in
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
-from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot, tail_of
+from dedup_service.runtime.kafka.state.deciding_store import StoredSnapshot, tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.mounted_bases import MountedBases
 from dedup_service.runtime.kafka.state.page_names import PageNameReader
@@ -35,40 +36,6 @@ _LAST_WAIT_S = 5.0
 _REPORT_S = 0.2
 _PATIENCE_S = 30.0
 """How long a log may look shorter than the snapshot: a new leader learns its end from followers."""
-
-
-class LogSource(Protocol):
-    """A reader of the log: committed records in order, each with `.offset` and `.value`."""
-
-    @property
-    def first(self) -> int:
-        """What the first message of the log is numbered."""
-        ...
-
-    def seek(self, offset: int) -> None:
-        """Continue reading at `offset`."""
-        ...
-
-    @property
-    def position(self) -> int:
-        """Offset of the next record to read."""
-        ...
-
-    def poll(self, timeout_s: float, max_records: int) -> list[Any]:
-        """Return the next records in order; [] if there are none yet."""
-        ...
-
-    def read_to_end(self, *, max_records: int, end: int) -> Iterator[list[Any]]:
-        """The records from the position to `end`, in batches; an empty one where there are none yet."""
-        ...
-
-    def end(self) -> int:
-        """Return the offset after the last committed record."""
-        ...
-
-    def read_one(self, offset: int) -> Any | None:
-        """Return the first committed record at or after `offset`, or None; the position does not change."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +55,7 @@ class RestoredReplica:
 
 def restore(
     local: LocalState,
-    log: LogSource,
+    log: LogConsumer,
     written: Mapping[tuple[str, int], int],
     *,
     progress: Callable[[RestoreEvent], None] | None = None,
@@ -120,15 +87,33 @@ def restore(
         memory.admit(stored.sizes.memory, stored.sizes.live)
     if memory is not None and stored is None and bases is not None:
         bases.admit(memory)
-    while True:
-        try:
-            run = _Run(local, log, stored, identity, written, stop, pages, memory, bases)
-            return run.apply_up_to(max(end, run.start), progress, max_waiting)
-        except UNUSABLE as error:
-            if stored is None:
-                raise
-            local.pages.ignore(str(error))
-            stored = None
+
+    def restored(usable: StoredSnapshot | None) -> RestoredReplica | None:
+        run = _Run(local, log, usable, identity or "", written, stop, pages, memory, bases)
+        return run.apply_up_to(max(end, run.start), progress, max_waiting)
+
+    return local.pages.go_on(stored, restored)
+
+
+def replica_of(
+    local: LocalState,
+    log: LogConsumer,
+    log_id: str,
+    stored: StoredSnapshot | None,
+    stop: threading.Event,
+    bases: MountedBases | None,
+) -> Replica:
+    """Return the replica that a snapshot has, one before the first record for None."""
+    local.pages.begin(stored, bases=bases)
+    replica = Replica(
+        local.names if bases is None else bases.names(local.names),
+        state=None if stored is None else stored.state.replica,
+        entries=local.pages.entries,
+        bases=None if bases is None else bases.begun,
+    )
+    sequence = -1 if stored is None else stored.sequence
+    local.names.begin(log_id, sequence, page_name_reader(log, stop, replica.holds))
+    return replica
 
 
 class _Run:
@@ -137,9 +122,9 @@ class _Run:
     def __init__(
         self,
         local: LocalState,
-        log: LogSource,
+        log: LogConsumer,
         stored: StoredSnapshot | None,
-        identity: str | None,
+        log_id: str,
         written: Mapping[tuple[str, int], int],
         stop: threading.Event,
         pages: str | None,
@@ -150,17 +135,8 @@ class _Run:
         self._memory = memory
         self._local = local
         self._log = log
-        sequence = -1 if stored is None else stored.sequence
-        self.start = max(log.first, offset_of(sequence) + 1)
-        local.names.begin(identity or "", sequence, page_name_reader(log, stop, self._holds))
-        local.pages.begin(stored, bases=bases)
-        state = None if stored is None else stored.state.replica
-        self._replica = Replica(
-            local.names if bases is None else bases.names(local.names),
-            state=state,
-            entries=local.pages.entries,
-            bases=None if bases is None else bases.begun,
-        )
+        self.start = max(log.first, offset_of(-1 if stored is None else stored.sequence) + 1)
+        self._replica = replica_of(local, log, log_id, stored, stop, bases)
         self._outcomes = PendingOutcomes(topic=pages) if stored is None else pending_outcomes_of(stored.state, pages)
         self._tail = "" if stored is None else stored.tail
         for (topic, partition), offset in written.items():
@@ -191,9 +167,6 @@ class _Run:
             progress(RestoreEvent(done, end - self.start, seconds, done=True, counts=counts))
         return RestoredReplica(self._replica, self._outcomes, log.position, self._tail, end)
 
-    def _holds(self, sequence: int) -> bool:
-        return self._replica.holds(sequence)
-
     def _apply(self, messages: list[Any]) -> None:
         if not messages:
             return
@@ -216,7 +189,7 @@ class _Run:
         return 0 if sizes is None else sum(sizes.memory.values())
 
 
-def _identity(log: LogSource) -> str | None:
+def _identity(log: LogConsumer) -> str | None:
     """Return the identity of the log from its first policy, None if it has none yet."""
     first = read_head(log).policy
     return None if first is None else first.log
@@ -232,7 +205,7 @@ def refuse_part(stored: StoredSnapshot, local: LocalState) -> None:
 
 
 def usable_snapshot(
-    local: LocalState, log: LogSource, end: int, identity: str | None, stop: threading.Event
+    local: LocalState, log: LogConsumer, end: int, identity: str | None, stop: threading.Event
 ) -> StoredSnapshot | None:
     """Return the snapshot if its last record is in the log; None, with a warning, if it is to be ignored."""
     stored = local.pages.stored()
@@ -257,7 +230,7 @@ def usable_snapshot(
     return stored
 
 
-def _wait_until_past(log: LogSource, offset: int, end: int, stop: threading.Event) -> bool:
+def _wait_until_past(log: LogConsumer, offset: int, end: int, stop: threading.Event) -> bool:
     """Wait until the log ends after `offset`; False if it does not within `_PATIENCE_S`."""
     deadline = time.monotonic() + _PATIENCE_S
     while end <= offset and not stop.is_set():
@@ -268,7 +241,7 @@ def _wait_until_past(log: LogSource, offset: int, end: int, stop: threading.Even
     return True
 
 
-def page_name_reader(log: LogSource, stop: threading.Event, holds: Callable[[int], bool]) -> PageNameReader:
+def page_name_reader(log: LogConsumer, stop: threading.Event, holds: Callable[[int], bool]) -> PageNameReader:
     """Return a reader of names that waits for unavailable brokers: no decision is left incomplete.
 
     holds: whether a page has an entry; names of others, which may be erased, are not read again.

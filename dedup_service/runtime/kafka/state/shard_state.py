@@ -5,34 +5,17 @@ Pages that wait for their outcome are in it, with their evidence: some thousands
 
 import msgspec
 
-from dedup_service import _native
 from dedup_service.core.decision.decider import CandidateSizes, DeciderState
 from dedup_service.core.decision.replica import ReplicaState
-from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import offset_of, sequence_at
-from dedup_service.core.shards.outcomes import MessageOutcome
-from dedup_service.core.shards.shard import Shard, ShardNumber, ShardState, UndecidedMessage
-from dedup_service.runtime.kafka.messages.shard_messages import decode_outcome, encode_outcome
+from dedup_service.core.errors import StateError, TwinsieveError
+from dedup_service.core.log_records import sequence_at
+from dedup_service.core.shards.shard import Shard, ShardNumber, ShardState
+from dedup_service.runtime.store.decider_state import decode_with_entries, encode_with_entries
 
 
-class _Undecided(msgspec.Struct, array_like=True):
-    """See `UndecidedMessage`. own: of the native code. outcome: as in `outcomes`, nil if it is not known."""
-
-    offset: int
-    first: int
-    count: int
-    done: int
-    own: bytes
-    names: list[tuple[str, str]]
-    outcome: bytes | None
-
-
-class _Fields(msgspec.Struct, tag_field="of", tag="shard"):
-    shard: int
-    shards: int
-    lists_oldest: bool
-    taken_down: list[int]
-    undecided: list[_Undecided]
+class _Stored(msgspec.Struct, tag_field="of", tag="shard"):
+    number: ShardNumber
+    state: ShardState
 
 
 class ShardReplica:
@@ -68,62 +51,30 @@ class ShardReplica:
 
 def replica_state(state: ShardState, number: ShardNumber) -> ReplicaState:
     """Return the state of a shard as that of a replica."""
-    undecided = [_encoded(message) for message in state.undecided]
-    fields = _Fields(number.index, number.of, state.lists_oldest, sorted(state.taken_down), undecided)
+    stored = encode_with_entries(_Stored(number, state))
     return ReplicaState(
         sequence=sequence_at(state.offset),
         log=state.log,
         policy=state.policy,
-        policy_sequence=state.policy_sequence,
-        seen=state.seen,
-        corrections=state.corrections,
-        decider=DeciderState(ordinal=state.ordinal, candidates=msgspec.msgpack.encode(fields)),
+        decider=DeciderState(ordinal=state.ordinal, candidates=stored),
     )
 
 
 def number_in(state: ReplicaState) -> ShardNumber | None:
     """Return which shard a state is of, None if it is of no shard."""
-    if not state.decider.candidates:
-        return None
     try:
-        fields = msgspec.msgpack.decode(state.decider.candidates, type=_Fields)
-    except (ValueError, msgspec.MsgspecError):
+        return _stored(state).number
+    except StateError:
         return None
-    return ShardNumber(fields.shard, fields.shards)
 
 
 def shard_state(state: ReplicaState) -> ShardState:
     """Return the state of a shard that `replica_state` returned; StateError for that of anything else."""
+    return _stored(state).state
+
+
+def _stored(state: ReplicaState) -> _Stored:
     try:
-        fields = msgspec.msgpack.decode(state.decider.candidates, type=_Fields)
-        undecided = tuple(_decoded(message) for message in fields.undecided)
-    except (ValueError, msgspec.MsgspecError) as error:
+        return decode_with_entries(state.decider.candidates, _Stored)
+    except (ValueError, TwinsieveError) as error:
         raise StateError(f"the snapshot is of no shard: {error}") from error
-    return ShardState(
-        offset=offset_of(state.sequence),
-        log=state.log,
-        policy=state.policy,
-        policy_sequence=state.policy_sequence,
-        seen=state.seen,
-        corrections=state.corrections,
-        ordinal=state.decider.ordinal,
-        undecided=undecided,
-        lists_oldest=fields.lists_oldest,
-        taken_down=frozenset(fields.taken_down),
-    )
-
-
-def _encoded(message: UndecidedMessage) -> _Undecided:
-    outcome = None if message.outcome is None else encode_outcome(message.outcome, "")
-    own = _native.packed_entries(list(message.own))
-    return _Undecided(message.offset, message.first, message.count, message.done, own, list(message.names), outcome)
-
-
-def _decoded(fields: _Undecided) -> UndecidedMessage:
-    outcome: MessageOutcome | None = None
-    if fields.outcome is not None:
-        _, outcome = decode_outcome(fields.outcome)
-    own = _native.unpacked_entries(fields.own)
-    return UndecidedMessage(
-        fields.offset, fields.first, fields.count, own, fields.names, outcome=outcome, done=fields.done
-    )

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dedup_service.core.decision.replica import Replica
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.messages.log_head import read_head
 from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, UNUSABLE, DecidingStore
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.state.mounted_bases import BASES_FOLDER, MountedBases, require_bases
 from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
-from dedup_service.runtime.kafka.state.restore import LogSource
 
 _STEP_RECORDS = 500
 
@@ -52,7 +52,7 @@ class TemporaryReplica:
 
 @contextmanager
 def temporary_replica(
-    log: LogSource, given: Mapping[str, str], *, space_id: str | None = None
+    log: LogConsumer, given: Mapping[str, str], *, space_id: str | None = None
 ) -> Iterator[TemporaryReplica]:
     """Yield a replica before the first record of `log`, whose messages are numbered (`number_log`).
 

@@ -20,7 +20,7 @@ the log (`UnwrittenRecord`): every replica removes the entry, and the next copy 
 Pages of files (`twinsieve backfill`) are in the log alone; `steps.backfilled` says what is written about them.
 
 Invariants: the outputs of a record are written only by the owner of its partition, in the transaction that
-commits its offset (docs/adr/0012 walks through every crash point). No more than `max_pending_outcomes` are
+commits its offset (docs/adr/0012 walks through every crash point). No more than `MAX_PENDING_OUTCOMES` are
 pending. One thread uses the consumers and the producer.
 """
 
@@ -102,27 +102,19 @@ _MAX_LOST = 10_000
 """Pages of one record: some 100 KB."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecideSettings:
-    """Limits of the step.
+_BATCH_RECORDS, _BATCH_BYTES = 500, 8 << 20
+"""Of a transaction, without the verdicts on pages of files, which are as many records at most."""
 
-    batch_records, batch_bytes: of a transaction, without the verdicts on pages of files, which are backfill_records at
-    most. log_messages: read between two transactions; each has the records of
-    one append, or a part of them. sharded_messages: the same of a log with answers of shards.
-    buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that
-    wait for their pages, here or in the process that has their partition; from this number on the log is not
-    read. Each page of ours can be read whatever the others wait for, so ours get fewer; those of other processes
-    do with their next transactions.
-    """
+_LOG_MESSAGES, _SHARDED_MESSAGES = 2, 8
+"""Read between two transactions: each has the records of one append, or a part of them. The latter with shards."""
 
-    batch_records: int = 500
-    batch_bytes: int = 8 << 20
-    backfill_records: int = 500
-    log_messages: int = 2
-    sharded_messages: int = 8
-    buffer_records: int = 2_000
-    buffer_bytes: int = 32 << 20
-    max_pending_outcomes: int = 100_000
+_BUFFER_RECORDS, _BUFFER_BYTES = 2_000, 32 << 20
+"""Pages that wait for their outcomes."""
+
+MAX_PENDING_OUTCOMES = 100_000
+"""Outcomes that wait for their pages, here or in the process that has their partition; from this number on the log is
+not read. Each page of ours can be read whatever the others wait for, so ours get fewer; those of other processes do
+with their next transactions."""
 
 
 class DecideStep:
@@ -154,11 +146,9 @@ class DecideStep:
         memory: ProcessMemoryLimit | None = None,
         outputs: OutputMode = OutputMode.PAGES,
         sharded: ShardedLog | None = None,
-        settings: DecideSettings | None = None,
         session_timeout_s: float = 6.0,
         retracted: Callable[[], AbstractSet[int]] = frozenset,
     ) -> None:
-        self._settings = settings or DecideSettings()
         self._sharded = sharded
         self._check: Callable[[Replica], None] | None = check
         self._check_at = self._joins_at = restored.end
@@ -179,7 +169,7 @@ class DecideStep:
         self._producer = producer
         self._observer = observer
         all_pages = outputs is OutputMode.PAGES
-        limits = self._settings.buffer_records, self._settings.buffer_bytes
+        limits = _BUFFER_RECORDS, _BUFFER_BYTES
         self._page_buffer = PageBuffer(topics.pages, *limits) if all_pages else NeededPages(topics.pages, *limits)
         self._backfilled = BackfilledPages(restored.replica)
         self._first = TopicPartition(topics.pages, 0)
@@ -227,7 +217,7 @@ class DecideStep:
             buffered_pages=pages,
             buffered_bytes=size_bytes,
             waiting_outcomes=len(self._pending_outcomes),
-            waiting_outcomes_limit=self._settings.max_pending_outcomes,
+            waiting_outcomes_limit=MAX_PENDING_OUTCOMES,
             waits_for=waits_for,
             waits_s=waits_s,
         )
@@ -274,7 +264,7 @@ class DecideStep:
         self.queries.answer(self._replica)
         applied, read = self._read_log(0.0), self._read_pages(0.0)
         self._note_status()
-        written = self._write(stop, behind=applied >= self._settings.batch_records)
+        written = self._write(stop, behind=applied >= _BATCH_RECORDS)
         if not applied and not read and not written:
             self._wait()
         self._maintain_state()
@@ -324,7 +314,7 @@ class DecideStep:
     @property
     def _room(self) -> int:
         """How many more outcomes may be pending."""
-        return self._settings.max_pending_outcomes - len(self._pending_outcomes)
+        return MAX_PENDING_OUTCOMES - len(self._pending_outcomes)
 
     @property
     def _position(self) -> int:
@@ -336,9 +326,9 @@ class DecideStep:
         sharded = self._sharded
         with self._timings.timed("read_log"):
             if sharded is None:
-                messages = self._log.poll(timeout_s, self._settings.log_messages)
+                messages = self._log.poll(timeout_s, _LOG_MESSAGES)
             else:
-                messages = sharded.poll(timeout_s, self._settings.sharded_messages)
+                messages = sharded.poll(timeout_s, _SHARDED_MESSAGES)
         parts: list[LogPart] = []
         outcomes: list[Outcome] = []
         with self._timings.timed("decide"):
@@ -388,7 +378,7 @@ class DecideStep:
         else:
             self._pause_full(buffer)
         with self._timings.timed("read_pages"):
-            records = self._consumer.poll(timeout_s, self._settings.batch_records)
+            records = self._consumer.poll(timeout_s, _BATCH_RECORDS)
         if isinstance(buffer, NeededPages):
             reached = {at.partition: offset for at, offset in self._consumer.positions.items()}
             buffer.put(records, reached, self._pending_outcomes)
@@ -424,11 +414,9 @@ class DecideStep:
         """
         if self._in_flight is not None:
             return self._finish(stop) if self._commit.done() else 0
-        ready = self._page_buffer.ready(
-            self._pending_outcomes, self._settings.batch_records, self._settings.batch_bytes
-        )
+        ready = self._page_buffer.ready(self._pending_outcomes, _BATCH_RECORDS, _BATCH_BYTES)
         linger_s = _LINGER_S if behind else self._linger_s
-        early = time.monotonic() < self._written_at + linger_s and len(ready) < self._settings.batch_records
+        early = time.monotonic() < self._written_at + linger_s and len(ready) < _BATCH_RECORDS
         if early:
             return 0
         backfilled, decided_below = self._of_files()
@@ -457,7 +445,7 @@ class DecideStep:
         """
         if self._first not in self._consumer.assigned:
             return [], None
-        ready = self._backfilled.ready(self._pending_outcomes, self._settings.backfill_records)
+        ready = self._backfilled.ready(self._pending_outcomes, _BATCH_RECORDS)
         return ready, self._backfilled.decided_below(ready, self._pending_outcomes)
 
     def _finish(self, stop: threading.Event) -> int:

@@ -10,7 +10,7 @@ committed is not committed again.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 
@@ -19,17 +19,16 @@ IDLE_COMMIT_S = 5.0
 
 
 class IdleOffsets:
-    """The committed offsets of a step's partitions, and which of them to move. clock: monotonic seconds."""
+    """The committed offsets of a step's partitions, and which of them to move."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._committed: dict[TopicPartition, int] = {}
-        self._committed_at = clock()
+        self._committed_at = time.monotonic()
 
     @property
     def due(self) -> bool:
         """Whether the step has committed nothing for `IDLE_COMMIT_S`."""
-        return self._clock() >= self._committed_at + IDLE_COMMIT_S
+        return time.monotonic() >= self._committed_at + IDLE_COMMIT_S
 
     def at(self, partition: TopicPartition) -> int:
         """Return the offset that was last committed for a partition, or where it began."""
@@ -47,7 +46,7 @@ class IdleOffsets:
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note that these offsets were committed."""
         self._committed.update(offsets)
-        self._committed_at = self._clock()
+        self._committed_at = time.monotonic()
 
     def moved(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return those of `positions`, of partitions without a record that is not done, that are to be committed."""

@@ -157,12 +157,6 @@ class PageBuffer:
             self._queues[partition] = queue
             self._next[partition] = max(self._next[partition], last.end)  # the client may hold more of a range
 
-    def oldest(self) -> Iterator[Any]:
-        """Yield the head of each queue."""
-        for queue in self._queues.values():
-            if queue:
-                yield queue[0]
-
     def _in_order(self, partition: int, outcomes: PendingOutcomes) -> Iterator[Ready]:
         """Yield what can be written of a partition, by offset."""
         gaps = deque(self._gaps.get(partition, ()))

@@ -48,7 +48,7 @@ from dedup_service.runtime.kafka.messages.page_batch import BatchColumns
 from dedup_service.runtime.kafka.messages.verdict import read_verdict, stats_value, verdict_value
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, ReplayMark, StepOffsets, replay_message
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.readers.jsonlines import PageJson
+from dedup_service.runtime.readers.columns import PageJson
 from docs.json_schemas import FOLDER, SCHEMAS, schema
 from tests.page_names import NamesInMemory
 

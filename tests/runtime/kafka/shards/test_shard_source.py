@@ -122,18 +122,6 @@ def test_an_incomplete_copy_says_how_to_copy(half: Path, tmp_path: Path) -> None
         copy("1/4", tmp_path / "new", f"file://{tmp_path}/nothing")
 
 
-@pytest.mark.parametrize("module", ["fsspec", "fsspec.core"])
-def test_without_the_extra_the_error_says_what_to_install(
-    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The libraries are imported for an address alone."""
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'twinsieve\[s3\]'"):
-        copy("1/4", tmp_path / "new", "s3://bucket/shard")
-    with pytest.raises(ConfigurationError, match="is no folder"):
-        copy("1/4", tmp_path / "new", tmp_path / "none")
-
-
 def test_an_unknown_protocol_is_wrong_usage(tmp_path: Path) -> None:
     """The error names the address."""
     with pytest.raises(ConfigurationError, match="nothing://bucket is no address"):

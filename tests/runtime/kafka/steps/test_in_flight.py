@@ -126,23 +126,6 @@ def test_a_partition_may_use_half_of_a_limit() -> None:
     assert in_flight.full([P1]) == {P1}
 
 
-def test_partitions_that_are_behind_are_in_order_of_their_timestamps() -> None:
-    """Whatever was read first; a partition keeps its own order, and an end of a batch may be anywhere."""
-    in_flight, workers = InFlight(replace(LIMITS, started=9)), Workers()
-    in_flight.put(records(P0, 0, 6, times=[10, 30, 50, 40, 60, 60]), {P0, P1})
-    in_flight.put(records(P1, 0, 6, times=[20, 25, 45, 55, 60, 70]), {P0, P1})
-    in_flight.start(workers.submit)
-    workers.answer_all()
-    expected = [(0, 0), (1, 0), (1, 1), (0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (0, 4), (0, 5), (1, 4), (1, 5)]
-    assert places(in_flight) == expected
-    for size in (5, 4, 3):
-        ready = in_flight.ready(size)
-        in_flight.committed(ready)
-        given, expected = expected[:size], expected[size:]
-        assert [(message.partition, message.offset) for part in ready for message in part.messages] == given
-    assert in_flight.records == 0
-
-
 def test_records_of_partitions_that_are_behind_wait_for_older_ones() -> None:
     """For those that the workers have, and for a partition that nothing has been read of yet."""
     in_flight, workers = InFlight(LIMITS), Workers()

@@ -30,11 +30,6 @@ def faults(**changed: TopicDescription) -> list[tuple[str, str, bool]]:
     return [(p.topic, p.setting, p.passes) for p in problems_of(list(descriptions.values()), TOPICS) if p.fault]
 
 
-def test_topics_as_they_should_be_have_no_fault() -> None:
-    """No problem is reported."""
-    assert faults() == []
-
-
 def test_a_log_that_forgets_is_a_permanent_fault() -> None:
     """The log forgets if it is compacted or has a retention; several partitions have no order."""
     log = replace(DESCRIPTIONS[TOPICS.fingerprints], partitions=2, settings={**GOOD, "cleanup.policy": "compact"})
