@@ -131,9 +131,8 @@ class Card:
         if unknown := values.keys() - {"bias", *QUANTITIES}:
             raise ConfigurationError(f"a card has bias, {', '.join(QUANTITIES)}, got {min(unknown)!r}")
         every = _BUILT_IN | dict(values)
-        return cls(
-            *_numbers("bias of a card", [every["bias"]]), tuple(_ramps(name, every[name]) for name in QUANTITIES)
-        )
+        (bias,) = _numbers("bias of a card", [every["bias"]])
+        return cls(bias, tuple(_ramps(name, every[name]) for name in QUANTITIES))
 
     def __str__(self) -> str:
         return f"card of its own ({zlib.crc32(repr(self).encode()):08x})"

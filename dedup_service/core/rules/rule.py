@@ -152,7 +152,7 @@ class MatchRule:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a policy record; guards that are all off and the built-in card are left out."""
-        values = {
+        values: dict[str, Any] = {
             "conditions": [{"words": condition.words, "body": condition.body} for condition in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
             "keys": self.keys,
