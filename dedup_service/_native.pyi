@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dedup_service.core import page
+from dedup_service.core.evidence.card import Card
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import Space
 
@@ -384,12 +385,13 @@ def similarity(
     common: Sequence[int],
     same_host: bool,
     mu_thousandths: int,
+    card: Card,
 ) -> dict[str, float | Fraction | tuple[float, float]]:
     """Return the quantities of two pages by the names of `Similarity`: floats but for `combined`, an exact fraction.
 
     `common_letters` has one for each page. pages: packed evidence. distance: in the channels `words` and `body`, in
     bits. common: as in `Rule.compare`. same_host: whether both are of one host.
-    mu_thousandths: the weight μ of the combined similarity, 1 to 1000.
+    mu_thousandths: the weight μ of the combined similarity, 1 to 1000. card: of the score.
     """
 
 def score_of(words: int | None, body: int | None) -> float | None:

@@ -35,7 +35,7 @@ RUNS = [
     ("languages", "--language en", "balanced P"),
     ("memory", "--pages 20000 --frozen 3", "all bounds held"),
     ("public", "--core {core} --news-copy {news}", "published"),
-    ("quality.fit", "{evaluation}", "BIAS"),
+    ("quality.fit", "{evaluation}", "bias = "),
     ("quality", "{evaluation} --only orders --processes 1 --cache {folder}/cache --docs {docs}", "orders"),
     ("restart", "{store} --pages 2000 --more 1000 --kills 1", "0 wrong verdicts"),
     ("restore", "--entries 40000", "40,000 records, verified"),

@@ -3,16 +3,16 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.quality.corpora import Corpora, read_labelled, read_lines, read_pages
 from benchmarks.quality.profiles import verdicts
 from benchmarks.quality.shingles import shingle_sets
+from dedup_service.core.evaluation.fitting import Flags, Floats, scores
 from dedup_service.core.evaluation.scoring import LEFT_OUT
+from dedup_service.core.evidence.card import Card
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.extraction import extract, to_page
@@ -23,22 +23,8 @@ from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.resources import build_fingerprinter
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[PreparedPage, PreparedPage, bool]
 """Two pages, and whether one is a copy of the other."""
-
-KNOTS: dict[str, tuple[int, tuple[float, ...]]] = {
-    "held of the longer page": (1, (0.3, 0.5, 0.65, 0.8, 0.95)),
-    "held of the shorter page": (1, (0.4, 0.6, 0.75, 0.85, 0.93, 1)),
-    "letters of the shorter page": (1, (80, 160, 350, 800, 2000)),
-    "places that differ": (-1, (0, 0.5, 1.5, 3, 5, 8)),
-    "facts swapped": (-1, (0, 0.1, 0.3, 0.7, 1.5, 3)),
-    "numbers swapped": (-1, (0, 0.03, 0.1, 0.25, 0.5)),
-    "facts missing": (-1, (0, 0.05, 0.15, 0.3, 0.6)),
-    "facts where the pages differ": (-1, (0, 0.1, 0.25, 0.5, 0.8)),
-    "title where the pages differ": (-1, (0, 0.2, 0.5, 1)),
-}
-"""Quantity → -1 if it says that pages differ, else 1; and the knots between which it may have points."""
 
 SAMPLED = 0.4
 """Share of the copies of the stream that are fitted."""
@@ -59,28 +45,19 @@ bound, points that are fitted again differ by up to .04.
 class PairSet:
     """Pairs of a set.
 
-    quantities: float64[n, 9], those of KNOTS. same: bool[n], whether the bodies are equal, which makes any pair a
+    quantities: float64[n, 9]. same: bool[n], whether the bodies are equal, which makes any pair a
     match. copies: bool[n], the truth. jaccard: float64[n], exact, of 5-grams of letters; empty if not needed.
     """
 
     name: str
     quantities: Floats
-    same: npt.NDArray[np.bool_]
-    copies: npt.NDArray[np.bool_]
+    same: Flags
+    copies: Flags
     jaccard: Floats
 
-    def ramps(self) -> Floats:
-        """Return how far up each ramp each pair is, with the sign of the quantity: float64[n, ramps]."""
-        columns = [
-            sign * np.clip((values - low) / (high - low), 0, 1)
-            for (sign, knots), values in zip(KNOTS.values(), self.quantities.T, strict=True)
-            for low, high in pairwise(knots)
-        ]
-        return np.stack(columns, axis=1)
-
-    def scores(self, points: Floats) -> Floats:
+    def scores(self, card: Card) -> Floats:
         """Return the score of each pair; infinite if the bodies are equal."""
-        return np.where(self.same, np.inf, points[0] + self.ramps() @ points[1:])
+        return np.where(self.same, np.inf, scores(card, self.quantities))
 
 
 def pair_set(name: str, pairs: Sequence[Pair], jaccard: Floats | None = None) -> PairSet:
@@ -89,8 +66,7 @@ def pair_set(name: str, pairs: Sequence[Pair], jaccard: Floats | None = None) ->
     for one, other, _ in pairs:
         same_host = host_hash(one.page.canonical_url) == host_hash(other.page.canonical_url)
         similarity = Similarity(Evidence(one.evidence), Evidence(other.evidence), same_host=same_host)
-        values = {quantity: value for quantity, value, _ in similarity.points}
-        found.append([values[quantity] for quantity in KNOTS])
+        found.append([value for _, value, _ in similarity.points])
     same = [one.body_hash is not None and one.body_hash == other.body_hash for one, other, _ in pairs]
     copies = np.array([copy for *_, copy in pairs], np.bool_)
     return PairSet(name, np.array(found), np.array(same), copies, np.empty(0) if jaccard is None else jaccard)

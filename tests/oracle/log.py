@@ -317,7 +317,7 @@ class Oracle:
         if estimated_jaccard(ours.sketch, theirs.sketch) < least_similarity(rule):
             return None
         distance = Distance(**_distance(kept.prepared, prepared))
-        return Similarity(ours, theirs, distance, common, same_host=len(hosts) == 1)
+        return Similarity(ours, theirs, distance, common, same_host=len(hosts) == 1, card=rule.card)
 
     def _are_apart(self, prepared: PreparedPage, kept: KeptPage) -> bool:
         return frozenset((prepared.page.canonical_url, kept.url)) in self._apart

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
 
+from dedup_service.core.evidence.card import BUILT_IN, Card
 from dedup_service.core.evidence.packed import (
     BINS,
     LENGTH_BITS,
@@ -36,13 +37,14 @@ class PlainSimilarity:
     distance: Distance = field(default_factory=Distance)
     common: Sequence[int] = ()
     same_host: bool = False
+    card: Card = BUILT_IN
 
     def __post_init__(self) -> None:
         pages, distance = (self.one, self.other), self.distance
         self.words_distance = math.inf if distance.words is None else distance.words
         self.body_distance = math.inf if distance.body is None else distance.body
         # What tokens say has its plain definition in the tests of the crate: native/src/stream/tests.rs.
-        said = Similarity(self.one, self.other, self.distance, self.common, self.same_host)
+        said = Similarity(self.one, self.other, self.distance, self.common, self.same_host, self.card)
         self.score, self.series, self.points = said.score, said.series, said.points
         self.whole_jaccard = said.whole_jaccard
         self._compare_texts(pages, set(self.common))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dedup_service.core.evidence.card import Card
 from dedup_service.core.log_records import Policy
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.layout import IndexLayout
@@ -19,6 +20,10 @@ from tests.oracle.ways import SHARDS, WAYS, Said, embedded_takes, expected, with
 
 BALANCED = PROFILES["balanced"]
 GUARDED = replace(PROFILES["broad"], guards=Guards(max_pages=9, max_hosts=3, max_titles=2, surge_percent=2))
+OWN_CARD = replace(
+    BALANCED,
+    card=Card.from_dict({"bias": -1.5, "held of the shorter page": {"factor": 2}, "facts swapped": {"factor": 3}}),
+)
 ALIKE = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=0.25),))
 """Pages match that share few keys: which ones a full cell turns away, and when, decides many verdicts."""
 
@@ -28,6 +33,7 @@ CASES = {
     "window of one": (BALANCED, IndexLayout(slots=8, window=1), 800, 1),
     "guarded": (GUARDED, IndexLayout(slots=2, window=64), 1_200, 64),
     "long window": (BALANCED, IndexLayout(slots=8, window=4_096), 1_500, 120),
+    "own card": (OWN_CARD, IndexLayout(slots=2, window=64), 400, 60),
     "by distance": (rule_for("body"), IndexLayout(slots=4, window=64), 800, 60),
 }
 """Name → rule, layout, pages of the crawl, and pages of a message, at most those of the window."""

@@ -106,6 +106,7 @@ class CandidatePairs:
                 evidence,
                 distance_between(earlier, prepared.fingerprint),
                 same_host=earlier.host == entry.host,
+                card=self._rule.card,
             )
             rule_margin = margin(self._rule, similarity)
             pairs.append(CandidatePair(place, entry.sequence, rule_margin, (min(host, other), max(host, other))))

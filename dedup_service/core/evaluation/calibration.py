@@ -18,8 +18,8 @@ Source of the intervals: Wilson, JASA 22, 1927.
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +124,11 @@ class Point:
         """Share of the duplicates that are flagged."""
         return Share(self.right, self.right + self.missed)
 
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; there are duplicates."""
+        return 2 * self.right / (2 * self.right + self.wrong + self.missed)
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -204,11 +209,19 @@ def flags_needed(precision: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The curves of all channels. precision: required of each choice. confident: see `choose`."""
+    """The curves of all channels.
+
+    precision: required of each choice. confident: see `choose`. as_it_is: what the profile finds. left_out: what the
+    ways to calibrate it, by name, find in sources that they were not fitted and chosen on. sources: what a source is,
+    and in how many folds they were left out; one is not enough.
+    """
 
     precision: float
     curves: tuple[Curve, ...]
     confident: bool = False
+    as_it_is: Point | None = None
+    left_out: Mapping[str, Point] = field(default_factory=dict)
+    sources: tuple[str, int] = ("", 0)
 
     def chosen(self, name: str) -> Point | None:
         """Return the choice on the channel `name`, None if no threshold reaches the precision."""

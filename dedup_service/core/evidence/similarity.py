@@ -24,6 +24,7 @@ from operator import eq
 
 from dedup_service._native import similarity
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.card import BUILT_IN, Card
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.splitmix import GAMMA, splitmix64
 from dedup_service.core.verdict import Distance
@@ -101,7 +102,7 @@ class Similarity:
 
     one, other: their evidence. distance: of their fingerprints. common: values of sentences that a host of the
     two repeats, ascending and distinct. Jaccard similarity, containment and lengths are then those of the pages
-    without these sentences; figures, titles and distances are not changed.
+    without these sentences; figures, titles and distances are not changed. card: of the score.
 
     Attributes:
         jaccard: Estimated Jaccard similarity of the shingles, 0 to 1; 0 if a page has none.
@@ -119,8 +120,8 @@ class Similarity:
         body_distance: Differing bits in the `body` channel; infinite if one page has no fingerprint.
         metadata: Jaccard similarity of keywords, tags and references, 0 to 1; 0 if one page states none.
         combined: Wang & Wang's combined similarity of word distance and metadata for μ = .9, 0 to 1.
-        score: What the nine quantities of `points` add up to (`native/src/stream/score.rs`); above 0, more such pairs
-            are copies than not.
+        score: What the nine quantities of `points` add up to by the card; above 0, more such pairs are copies than
+            not.
         series: 1 if the pages look like two items of a series: of one host, and either under one title, each with a
             number of its own at the beginning, or under titles that name what differs; else 0.
         points: Of each quantity of the score its name, its value, and its points; negative ones are against a match.
@@ -152,7 +153,8 @@ class Similarity:
         distance: Distance = _UNKNOWN,
         common: Sequence[int] = (),
         same_host: bool = False,
+        card: Card = BUILT_IN,
     ) -> None:
         self.one, self.other, self.distance = one, other, distance
         pages, distances = (one.packed, other.packed), (distance.words, distance.body)
-        self.__dict__.update(similarity(pages, distances, common, same_host, Combined().mu_thousandths))
+        self.__dict__.update(similarity(pages, distances, common, same_host, Combined().mu_thousandths, card))

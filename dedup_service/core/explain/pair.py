@@ -131,7 +131,7 @@ def explain_pair(
     evidence, kept, compiled = Evidence(one.evidence), Evidence(other.evidence), Rule(rule)
     ours, theirs = _keys(one), _keys(other)
     same_host = one.host == other.host
-    similarity = Similarity(kept, evidence, distance_between(other, one), common, same_host)
+    similarity = Similarity(kept, evidence, distance_between(other, one), common, same_host, rule.card)
     return PairView(
         channels=tuple(
             compare_channel(

@@ -18,6 +18,9 @@ A file, in TOML:
 
     [guards]                # as in `core.rules.guards`; 0 switches a bound off; the others default
     max_hosts = 2000
+
+    [card]                  # as in `core.evidence.card`; what is left out is as in the built-in card
+    "facts swapped" = {factor = 1.5}
 """
 
 import re
@@ -26,6 +29,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.card import BUILT_IN, Card, card_lines
 from dedup_service.core.evidence.similarity import MAX_RADIUS, Combined
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.match_row import LONG, QUANTITIES, UPPER_BOUNDS, MatchRow
@@ -213,6 +217,7 @@ def _changes(before: MatchRule, after: MatchRule) -> list[str] | None:
             sign = "≤" if bound in UPPER_BOUNDS else "≥"
             bounds = [(name, "any" if new is None else f"{sign} {new:g}") for name, old, new in moved if old != new]
             changes += [f"{bound} {shown} of {name!r}" for name, shown in bounds]
+    changes += ["the built-in card" if after.card == BUILT_IN else str(after.card)] * (before.card != after.card)
     if before.guards and not after.guards:
         return [*changes, "no guards"]
     earlier = before.guards.to_dict()
@@ -225,10 +230,11 @@ def parse_profile(text: str) -> MatchRule:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"a profile must be a TOML file: {error}") from error
-    _refuse_unknown("a profile", values, ("candidates", "match", "guards"))
-    candidates, rows, guards = values.get("candidates", {}), values.get("match", []), values.get("guards", {})
-    if not isinstance(candidates, dict) or not isinstance(rows, list) or not isinstance(guards, dict):
-        raise ConfigurationError("a profile has tables [candidates] and [guards], and rows [[match]]")
+    _refuse_unknown("a profile", values, ("candidates", "match", "guards", "card"))
+    candidates, guards, card = (values.get(name, {}) for name in ("candidates", "guards", "card"))
+    rows = values.get("match", [])
+    if not all(isinstance(table, dict) for table in (candidates, guards, card)) or not isinstance(rows, list):
+        raise ConfigurationError("a profile has tables [candidates], [guards] and [card], and rows [[match]]")
     _refuse_unknown("[candidates]", candidates, ("body", "words", "keys"))
     radii = {name: candidates[name] for name in ("body", "words") if name in candidates}
     for name, radius in radii.items():
@@ -242,6 +248,7 @@ def parse_profile(text: str) -> MatchRule:
         keys=keys,
         verified=tuple(map(MatchRow.from_dict, rows)),
         guards=Guards.from_dict(Guards().to_dict() | guards),
+        card=Card.from_dict(card),
     )
 
 
@@ -261,6 +268,7 @@ def profile_text(rule: MatchRule) -> str:
     for row in rule.verified:
         lines += ["", "[[match]]", *(f"{name} = {_toml(value)}" for name, value in row.to_dict().items())]
     lines += ["", "[guards]", *(f"{name} = {value}" for name, value in rule.guards.to_dict().items())]
+    lines += [] if rule.card == BUILT_IN else ["", "[card]", *card_lines(rule.card)]
     return "\n".join(lines) + "\n"
 
 

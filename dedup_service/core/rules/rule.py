@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.card import BUILT_IN, Card
 from dedup_service.core.evidence.similarity import MAX_RADIUS, Combined
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.match_row import MatchRow
@@ -77,10 +78,11 @@ class MatchRule:
         verified: The rule table. A candidate matches if any row holds. Without a table `conditions` and
             `combined` decide.
         guards: Bounds beyond which a match is not accepted.
+        card: What the score that rows bound is made of.
 
     Raises:
-        ConfigurationError: If the rule finds no candidates, has keys without a table, or has a table and
-            `combined`.
+        ConfigurationError: If the rule finds no candidates, has keys without a table, has a table and `combined`, or
+            has a card of its own and no row that bounds the score.
 
     Example:
         >>> rule = MatchRule((DistanceBound(body=3), DistanceBound(words=3)))
@@ -93,6 +95,7 @@ class MatchRule:
     keys: bool = False
     verified: tuple[MatchRow, ...] = ()
     guards: Guards = NO_GUARDS
+    card: Card = BUILT_IN
 
     def __post_init__(self) -> None:
         if not self.conditions and self.combined is None and not self.keys:
@@ -101,6 +104,8 @@ class MatchRule:
             raise ConfigurationError("a shared key does not prove a match: give the rule a table to verify candidates")
         if self.verified and self.combined is not None:
             raise ConfigurationError("μ is a complete rule: leave out either μ or the table")
+        if self.card != BUILT_IN and all(row.score is None for row in self.verified):
+            raise ConfigurationError("a card says what the score is made of: give a row a bound `score`")
 
     @property
     def candidates(self) -> str:
@@ -146,14 +151,15 @@ class MatchRule:
         return replace(self, conditions=tuple(dict.fromkeys(changed)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain values for a policy record; guards that are all off are left out."""
-        values = {
+        """Return plain values for a policy record; guards that are all off and the built-in card are left out."""
+        values: dict[str, Any] = {
             "conditions": [{"words": condition.words, "body": condition.body} for condition in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
             "keys": self.keys,
             "verified": [row.to_dict() for row in self.verified],
         }
-        return values | {"guards": self.guards.to_dict()} if self.guards else values
+        values |= {"guards": self.guards.to_dict()} if self.guards else {}
+        return values | ({} if self.card == BUILT_IN else {"card": self.card.to_dict()})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -177,8 +183,10 @@ class MatchRule:
             keys=values.get("keys", False),
             verified=tuple(MatchRow.from_dict(row) for row in values.get("verified", ())),
             guards=NO_GUARDS if guards is None else Guards.from_dict(guards),
+            card=Card.from_dict(values.get("card", {})),
         )
 
     def __str__(self) -> str:
         table = f"; {', '.join(map(str, self.verified))}" if self.verified else ""
-        return f"{self.candidates}{table}{f'; guards: {self.guards}' if self.guards else ''}"
+        card = "" if self.card == BUILT_IN else f"; {self.card}"
+        return f"{self.candidates}{table}{card}{f'; guards: {self.guards}' if self.guards else ''}"

@@ -17,6 +17,7 @@ use crate::guards::Guards;
 use crate::similarity::{
     Combined, Distance, Fraction, MAX_RADIUS, Similarity, most_bits_apart, sketch_distance, statements_jaccard,
 };
+use crate::stream::score::Card;
 
 /// Letters from which shingles suffice: about fifty tokens, 300 letters of an alphabet. Shorter texts must be the same.
 pub const LONG: u32 = 160;
@@ -72,16 +73,16 @@ pub struct Row {
 }
 
 impl Row {
-    fn holds_but_for_figures(&self, pages: &Similarity) -> bool {
+    fn holds_but_for_figures(&self, pages: &Similarity, card: &Card) -> bool {
         pages.jaccard >= self.jaccard
             && self.at_least.iter().all(|(quantity, bound)| quantity(pages) >= *bound)
             && self.at_most.iter().all(|(quantity, bound)| quantity(pages) <= *bound)
             && self.combined.is_none_or(|bound| pages.combined(Combined::OF_ROWS).at_least(bound))
-            && self.score.is_none_or(|bound| pages.score() >= bound)
+            && self.score.is_none_or(|bound| pages.score(card) >= bound)
     }
 
-    fn holds(&self, pages: &Similarity) -> bool {
-        self.figures.is_none_or(|bound| pages.figures >= bound) && self.holds_but_for_figures(pages)
+    fn holds(&self, pages: &Similarity, card: &Card) -> bool {
+        self.figures.is_none_or(|bound| pages.figures >= bound) && self.holds_but_for_figures(pages, card)
     }
 }
 
@@ -234,6 +235,7 @@ pub struct Rule {
     conditions: Vec<Condition>,
     combined: Option<Combined>,
     rows: Vec<Row>,
+    card: Card,
     most_bits: u32,
     /// Whether pages that share a key are candidates, too.
     pub keys: bool,
@@ -243,7 +245,7 @@ pub struct Rule {
 
 impl Rule {
     /// Return the rule. conditions: distances that make a candidate. combined: as the whole rule, or none. rows: of the
-    /// table; without one conditions and combined similarity decide.
+    /// table; without one conditions and combined similarity decide. card: of the score that rows bound.
     ///
     /// # Errors
     /// `Configuration`: the rule finds no candidates, has keys without a table, has a table and the combined
@@ -253,6 +255,7 @@ impl Rule {
         combined: Option<Combined>,
         keys: bool,
         rows: Vec<Row>,
+        card: Card,
         guards: Guards,
     ) -> Result<Self> {
         let refusal = if conditions.is_empty() && combined.is_none() && !keys {
@@ -264,7 +267,7 @@ impl Rule {
         } else if !rows.iter().all(|row| row.jaccard > 0.0) {
             "each row needs a jaccard above 0: pages without a common shingle never match"
         } else {
-            let rule = Self { conditions, combined, rows, most_bits: 0, keys, guards };
+            let rule = Self { conditions, combined, rows, card, most_bits: 0, keys, guards };
             return Ok(Self { most_bits: most_bits_apart(rule.min_rough_jaccard()).unwrap_or(0), ..rule });
         };
         Err(TableError::Configuration(refusal.to_owned()))
@@ -328,11 +331,11 @@ impl Rule {
             return Compared::Nothing;
         }
         let pages = Similarity::of(kept, page, distance, common, same_host);
-        if let Some(number) = self.rows.iter().position(|row| row.holds(&pages)) {
+        if let Some(number) = self.rows.iter().position(|row| row.holds(&pages, &self.card)) {
             return Compared::Match(Match { score: rounded(pages.jaccard), by: MatchedBy::Row(number) });
         }
         let mut exact = self.rows.iter().filter(|row| row.figures.is_some_and(|bound| bound > 0.0));
-        if exact.any(|row| row.holds_but_for_figures(&pages)) {
+        if exact.any(|row| row.holds_but_for_figures(&pages, &self.card)) {
             return Compared::NearMiss(NearMiss::FigureChange { jaccard: pages.jaccard });
         }
         if pages.length_ratio <= MIN_LENGTH_RATIO || pages.containment < CONTAINED {
@@ -392,7 +395,7 @@ mod tests {
     }
 
     fn table(rows: Vec<Row>) -> Rule {
-        Rule::new(Vec::new(), None, true, rows, Guards::default()).unwrap()
+        Rule::new(Vec::new(), None, true, rows, Card::default(), Guards::default()).unwrap()
     }
 
     /// A page of these characters, each another one.
@@ -445,7 +448,7 @@ mod tests {
         let [short, long] = [LONG - 1, LONG].map(|letters| page(0..u64::from(letters), 0));
         let same = Compared::Match(Match { score: 1.0, by: MatchedBy::SameText });
         let condition = Condition::new(Some(0), None).unwrap();
-        let rule = Rule::new(vec![condition], None, false, Vec::new(), Guards::default()).unwrap();
+        let rule = Rule::new(vec![condition], None, false, Vec::new(), Card::default(), Guards::default()).unwrap();
         let text = Side { text_hash: Some(1), ..Side::default() };
         assert_eq!(rule.compare(&text, &text, &[], false), same);
         let body = |packed| Side { body_hash: Some(1), ..side(packed) };
@@ -459,7 +462,7 @@ mod tests {
         let conditions = [(Some(6), Some(16)), (None, Some(7)), (Some(2), None)];
         let conditions = conditions.map(|(words, body)| Condition::new(words, body).unwrap());
         assert_eq!(conditions[0].to_string(), "body ≤ 16 and words ≤ 6");
-        let rule = Rule::new(conditions.to_vec(), None, false, Vec::new(), Guards::default()).unwrap();
+        let rule = Rule::new(conditions.to_vec(), None, false, Vec::new(), Card::default(), Guards::default()).unwrap();
         assert_eq!([rule.words_radius(), rule.body_radius()], [Some(6), Some(7)]);
         let kept = Side { words: Some(0), body: Some(0), ..Side::default() };
         let other = |words, body| Side { words: Some(words), body: Some(body), ..Side::default() };
@@ -474,7 +477,10 @@ mod tests {
 
     #[test]
     fn combined_similarity_may_be_the_whole_rule() {
-        let rule = |mu| Rule::new(Vec::new(), Combined::new(mu).ok(), false, Vec::new(), Guards::default()).unwrap();
+        let rule = |mu| {
+            Rule::new(Vec::new(), Combined::new(mu).ok(), false, Vec::new(), Card::default(), Guards::default())
+                .unwrap()
+        };
         let (kept, other) = (Side { words: Some(0), ..Side::default() }, Side { words: Some(7), ..Side::default() });
         let matched = Compared::Match(Match { score: 0.25, by: MatchedBy::Combined });
         assert_eq!(rule(900).compare(&kept, &other, &[], false), matched);
@@ -485,7 +491,8 @@ mod tests {
     #[test]
     fn rules_and_conditions_that_find_nothing_are_refused() {
         let rule = |rows, keys, mu: u64| {
-            Rule::new(Vec::new(), Combined::new(mu).ok(), keys, rows, Guards::default()).map(|rule| rule.verified())
+            Rule::new(Vec::new(), Combined::new(mu).ok(), keys, rows, Card::default(), Guards::default())
+                .map(|rule| rule.verified())
         };
         assert_eq!(rule(vec![row(0.1)], true, 0), Ok(true));
         assert!(rule(vec![row(0.0)], true, 0).is_err() && rule(vec![row(f64::NAN)], true, 0).is_err());

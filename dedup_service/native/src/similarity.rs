@@ -23,7 +23,7 @@ use crate::evidence::sketch::{self, Sketch};
 use crate::evidence::{Evidence, MAX_NUMBERS, MAX_SENTENCES};
 use crate::memory::vectorised;
 use crate::stream::compare::{Comparer, Quantities};
-use crate::stream::score::score_of;
+use crate::stream::score::Card;
 
 /// The largest distance, in bits, at which the block index finds candidates.
 pub const MAX_RADIUS: u32 = 7;
@@ -206,9 +206,9 @@ impl<'a> Similarity<'a> {
         Quantities { held_longer, held_shorter, ..quantities }
     }
 
-    /// The score of the two pages; see `stream::score`.
-    pub fn score(&self) -> f64 {
-        score_of(self.quantities(), self.min_letters)
+    /// The score of the two pages by a card; see `stream::score`.
+    pub fn score(&self, card: &Card) -> f64 {
+        card.score(self.quantities(), self.min_letters)
     }
 
     /// 1 if the pages look like two items of a series: of one host, and either under one title, each with a number of its
@@ -529,11 +529,13 @@ mod tests {
     use crate::evidence::metadata::{EXACT_LIMIT, pack};
     use crate::evidence::tests::{Fields, fields};
     use crate::memory::mix64;
+    use crate::stream::score::tests::card;
     use crate::stream::tokens::{Class, Token};
 
     fn quantities(pages: &Similarity) -> Vec<f64> {
         let texts = [pages.jaccard, pages.containment, pages.min_letters, pages.length_ratio, pages.figures];
-        let titles = [pages.title, pages.title_on_host, pages.score(), pages.series()];
+        let card = card(-3.0, [(1.0, 2.0); 9]);
+        let titles = [pages.title, pages.title_on_host, pages.score(&card), pages.series()];
         let rest = [pages.words_distance, pages.body_distance, pages.combined(Combined::OF_ROWS).value()];
         [&texts[..], &titles, &rest].concat()
     }

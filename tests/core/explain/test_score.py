@@ -1,11 +1,13 @@
 """The score of a pair in its explanation, compared with the similarity that the rule reads."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.evidence.card import Card
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.pair import explain_pair
 from dedup_service.core.explain.rule_table import nearest_row, rows_of
@@ -97,3 +99,19 @@ def test_a_rule_that_does_not_ask_for_a_score_has_none() -> None:
     plain = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=0.5),))
     for rule in (plain, rule_for("both"), rule_for(mu=0.9)):
         assert explain_pair(rule, entry(2, other), entry(1, one)).score is None
+
+
+def test_points_are_by_the_card_of_the_rule() -> None:
+    """A rule with a card of its own shows those points, and decides by them."""
+    one, other = next(pair for pair in pairs() if 0 < similarity(*pair).score < math.inf)
+    rule = rule_for()
+    own = replace(rule, card=Card.from_dict({"bias": -20, "held of the longer page": {"factor": 0.5}}))
+    shown, before = (explain_pair(each, entry(2, other), entry(1, one)).score for each in (own, rule))
+    assert shown is not None
+    assert before is not None
+    halves, points = (
+        next(of.points for of in view.quantities if of.name == "held of the longer page") for view in (shown, before)
+    )
+    assert halves == pytest.approx(points / 2)
+    assert shown.intercept == pytest.approx(-20)
+    assert shown.sum < before.sum

@@ -34,7 +34,7 @@ def test_every_profile_survives_the_log(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("k = 3", "candidates, match, guards, got 'k'"),
+        ("k = 3", "candidates, match, guards, card, got 'k'"),
         ("[candidates]\nbody = 9", "from 0 to 7"),
         ("[candidates]\nbody = true", "number of bits"),
         ("[candidates]\nkeys = 1", "true or false"),
@@ -45,7 +45,8 @@ def test_every_profile_survives_the_log(name: str) -> None:
         ("[candidates]\nbody = 3\n[guards]\nmost = 1", "max_titles, surge_percent, got 'most'"),
         ("[candidates]\nbody = 3\n[guards]\nmax_hosts = -1", "max_hosts of the guards must be a whole number"),
         ("[candidates]\nbody = 3\n[guards]\nsurge_percent = 101", "at most 100"),
-        ("guards = 3", r"tables \[candidates\] and \[guards\]"),
+        ("guards = 3", r"tables \[candidates\], \[guards\] and \[card\]"),
+        ("card = 3", r"tables \[candidates\], \[guards\] and \[card\]"),
         ("[candidates", "TOML"),
     ],
 )

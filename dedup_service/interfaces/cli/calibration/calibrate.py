@@ -16,7 +16,7 @@ from dedup_service.core.evaluation.calibration import Calibration, moved_bound, 
 from dedup_service.core.evaluation.scoring import LabelledPair, half_of
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES, profile_text
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.interfaces.cli.calibration.measured_pairs import RULE, PairMeasurer, curves_of
+from dedup_service.interfaces.cli.calibration.measured_pairs import RULE, THRESHOLD, PairMeasurer, calibrated
 from dedup_service.interfaces.cli.calibration.report import as_dict, not_reached, profile_heading, show
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
@@ -78,6 +78,9 @@ class NotReachedError(TwinsieveError):
 def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
     """Choose the thresholds with the highest recall that reach a precision on labelled pairs.
 
+    From 200 labels on, the score is fitted to them, too: a factor for each of its quantities, or from 1,000 labels on
+    all of its points.
+
     PAGES is a file or folder, as `filter` reads it. PAIRS has lines of `{"a", "b", "label"}`, as `label`
     writes them. Labels are `dup` and `not`; any other label is shown and not scored.
 
@@ -91,21 +94,21 @@ def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
     bad = BadRecords(pages, None)
     with preparer_from(options, space, keep_text=False) as preparer:
         prepared = prepared_by_id(pages, {name for pair in known for name in (pair.a, pair.b)}, preparer, bad)
+    found = [pair for pair in known if pair.a in prepared and pair.b in prepared]
     missing = [pair for pair in known if pair.a not in prepared or pair.b not in prepared]
     if missing:
         left_out = f"{len(missing)} pairs of {pairs} are left out: {pages} lacks a page of each"
         click.echo(f"twinsieve: {left_out}; the first is {missing[0].a!r} and {missing[0].b!r}", err=True)
-    calibration = Calibration(
-        options["precision"], curves_of(known, prepared, measurer), confident=options["confident"]
-    )
+    rule, calibration = calibrated(found, prepared, measurer, options["precision"], confident=options["confident"])
     run = {"pages": pages, "pairs": str(pairs), "half": options["half"], "profile": options["profile"]}
     run |= {"moved": moved_bound(base), "left_out": len(missing)}
+    run |= {"fitted": THRESHOLD if rule.card == base.card else list(calibration.left_out)[-1]}
     run |= {"space": measurer.space_id, "version": version("twinsieve")}
     (folder / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(run | as_dict(calibration))) + b"\n")
     if draw is not None:
         draw(calibration, folder)
     show(calibration, run)
-    _write_profile(folder, calibration, base, run)
+    _write_profile(folder, calibration, rule, run)
     return ExitCode.BAD_RECORDS if bad.count or missing else ExitCode.DONE
 
 
@@ -135,14 +138,14 @@ def _empty_folder(folder: Path) -> Path:
     return folder
 
 
-def _write_profile(folder: Path, calibration: Calibration, base: MatchRule, run: Mapping[str, object]) -> None:
+def _write_profile(folder: Path, calibration: Calibration, rule: MatchRule, run: Mapping[str, object]) -> None:
     """Write the chosen rule and print the next steps. Raises NotReachedError if no rule was chosen."""
     chosen = calibration.chosen(RULE)
     if chosen is None:
         raise NotReachedError(not_reached(calibration))
     path = folder / PROFILE
     path.write_text(
-        profile_heading(calibration, run) + profile_text(tightened(base, chosen.threshold)), encoding="utf-8"
+        profile_heading(calibration, run) + profile_text(tightened(rule, chosen.threshold)), encoding="utf-8"
     )
     click.echo(f"Use it: --profile {path}")
     if run["half"] is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dedup_service.core.evaluation.calibration import Calibration, Curve, Point, flags_needed
 from dedup_service.core.evaluation.share import Share
-from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, RULE, WORDS
+from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, RULE, THRESHOLD, WORDS
 
 
 def as_dict(calibration: Calibration) -> dict[str, Any]:
@@ -17,6 +17,11 @@ def as_dict(calibration: Calibration) -> dict[str, Any]:
         "confident": calibration.confident,
         "flags_that_could_show_it": flags_needed(calibration.precision),
         "pairs": {"duplicates": duplicates, "others": others, "grey": grey},
+        "cross_validated": {
+            "source": calibration.sources[0],
+            "folds": calibration.sources[1],
+            "found": {way: _point(point) for way, point in calibration.left_out.items()},
+        },
         "channels": {curve.channel.name: _channel(calibration, curve) for curve in calibration.curves},
     }
 
@@ -39,7 +44,7 @@ def _channel(calibration: Calibration, curve: Curve) -> dict[str, Any]:
 def _point(point: Point) -> dict[str, Any]:
     counts = {"right": point.right, "wrong": point.wrong, "missed": point.missed, "grey": point.grey}
     shares = {"precision": _plain(point.precision.value), "recall": _plain(point.recall.value)}
-    return {"threshold": point.threshold, **shares, **counts}
+    return {"threshold": _plain(point.threshold), **shares, **counts}
 
 
 def _bounds(point: Point) -> dict[str, Any]:
@@ -68,10 +73,14 @@ def show(calibration: Calibration, run: Mapping[str, object]) -> None:
     for heading in ("rule", "precision (95%)", "right", "recall (95%)", "grey"):
         table.add_column(heading, justify="left" if heading == "rule" else "right")
     chosen = calibration.chosen(RULE)
-    as_it_is = next(point for point in calibration.curve(RULE).points if not point.threshold)
-    table.add_row(*_cells(f"{'→ ' if chosen == as_it_is else ''}{run['profile']}, as it is", as_it_is, grey))
-    if chosen is not None and chosen != as_it_is:
-        table.add_row(*_cells(f"→ {run['moved']} {chosen.threshold:+g}", chosen, grey))
+    is_changed = chosen is not None and (chosen.threshold != 0 or run["fitted"] != THRESHOLD)
+    if calibration.as_it_is is not None:
+        mark = "" if is_changed or chosen is None else "→ "
+        table.add_row(*_cells(f"{mark}{run['profile']}, as it is", calibration.as_it_is, grey))
+    if chosen is not None and is_changed:
+        table.add_row(*_cells(f"→ {_written(chosen, run)}", chosen, grey))
+    for way, found in calibration.left_out.items() if calibration.sources[1] > 1 else ():
+        table.add_row(*_cells(f"{way}, left out", found, grey))
     for name in (WORDS.name, BODY.name):
         of_distance = calibration.chosen(name)
         if of_distance is not None:
@@ -79,6 +88,12 @@ def show(calibration: Calibration, run: Mapping[str, object]) -> None:
     console.print(table)
     for line in _remarks(calibration):
         console.print(line)
+
+
+def _written(chosen: Point, run: Mapping[str, object]) -> str:
+    """Return what was changed of the profile."""
+    fitted = "" if run["fitted"] == THRESHOLD else f", {run['fitted']}"
+    return f"{run['moved']} {chosen.threshold:+g}{fitted}"
 
 
 def _cells(name: str, chosen: Point, grey: int) -> list[str]:
@@ -133,7 +148,18 @@ def profile_heading(calibration: Calibration, run: Mapping[str, object]) -> str:
     half = "" if run["half"] is None else f", half {run['half']}"
     return (
         f"# twinsieve calibrate --precision {calibration.precision:g}: "
-        f"{run['moved']} {chosen.threshold:+g} in the rows of {str(run['profile'])!r}\n"
+        f"{_written(chosen, run)} in the rows of {str(run['profile'])!r}\n"
         f"# On {duplicates} duplicates and {others} others{half}: precision {_with_interval(chosen.precision)}, "
-        f"recall {_with_interval(chosen.recall)}.\n\n"
+        f"recall {_with_interval(chosen.recall)}.\n{_left_out(calibration, str(run['fitted']))}\n"
+    )
+
+
+def _left_out(calibration: Calibration, way: str) -> str:
+    source, folds = calibration.sources
+    if folds < 2:
+        return ""
+    found = calibration.left_out[way]
+    return (
+        f"# Left out, each {source} in one of {folds} folds: precision {_with_interval(found.precision)}, "
+        f"recall {_with_interval(found.recall)}.\n"
     )

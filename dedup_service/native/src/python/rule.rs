@@ -13,7 +13,7 @@ use crate::evidence::Evidence;
 use crate::guards::Guards;
 use crate::rule::{self, AT_LEAST, AT_MOST, Compared, Condition, Row};
 use crate::similarity::{Combined, Distance, Similarity};
-use crate::stream::score::CARD;
+use crate::stream::score::Card;
 
 /// A rule, compiled.
 #[pyclass(frozen, module = "dedup_service._native")]
@@ -45,8 +45,9 @@ impl Rule {
             max_titles: whole(&bounds, "max_titles")?,
             surge_percent: whole(&bounds, "surge_percent")?,
         };
-        let conditions = conditions.collect::<PyResult<_>>()?;
-        Ok(Self { rule: rule::Rule::new(conditions, combined, field(rule, "keys")?, rows, guards)? })
+        let (conditions, keys) = (conditions.collect::<PyResult<_>>()?, field(rule, "keys")?);
+        let card = card_of(&field(rule, "card")?)?;
+        Ok(Self { rule: rule::Rule::new(conditions, combined, keys, rows, card, guards)? })
     }
 
     #[getter]
@@ -73,39 +74,42 @@ pub(super) fn score_of(words: Option<u32>, body: Option<u32>) -> Option<f64> {
 }
 
 #[pyfunction]
-pub(super) fn similarity(
-    py: Python<'_>,
+pub(super) fn similarity<'py>(
+    py: Python<'py>,
     pages: (PyBackedBytes, PyBackedBytes),
     distance: (Option<u32>, Option<u32>),
     common: Vec<u32>,
     same_host: bool,
     mu_thousandths: u64,
-) -> PyResult<Bound<'_, PyDict>> {
+    card: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
     let (one, other) = (Evidence::new(&pages.0), Evidence::new(&pages.1));
     let distance = Distance { words: distance.0, body: distance.1 };
+    let card = card_of(card)?;
     let found = work(py, || Ok::<_, TableError>(Similarity::of(&one, &other, distance, &common, same_host)))?;
     let quantities = PyDict::new(py);
     for (name, value) in [
         ("jaccard", found.jaccard),
         ("whole_jaccard", found.whole_jaccard),
         ("figures", found.figures),
-        ("score", found.score()),
+        ("score", found.score(&card)),
     ] {
         quantities.set_item(name, value)?;
     }
     for (name, quantity) in AT_LEAST.iter().chain(&AT_MOST) {
         quantities.set_item(name, quantity(&found))?;
     }
-    let lines = CARD.iter().map(|points| {
-        let (value, points_of_value) = points.of(found.quantities(), found.min_letters);
-        (points.name, value, points_of_value)
-    });
-    quantities.set_item("points", lines.collect::<Vec<_>>())?;
+    let lines: Vec<_> = card.lines(found.quantities(), found.min_letters).collect();
+    quantities.set_item("points", lines)?;
     quantities.set_item("common_letters", (found.common_letters[0], found.common_letters[1]))?;
     let combined = found.combined(Combined::new(mu_thousandths)?);
     let fraction = py.import("fractions")?.getattr("Fraction")?;
     quantities.set_item("combined", fraction.call1((combined.numerator, combined.denominator))?)?;
     Ok(quantities)
+}
+
+fn card_of(card: &Bound<'_, PyAny>) -> PyResult<Card> {
+    Ok(Card::new(field(card, "bias")?, field(card, "signed")?)?)
 }
 
 fn row_of(row: &Bound<'_, PyAny>) -> PyResult<Row> {
