@@ -130,7 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--language", choices=LANGUAGES, action="append", help="may be repeated (default: all)")
     parser.add_argument("--seed", type=int, default=6, help="seed of the pages (default: 6)")
-    parser.add_argument("--unspaced", choices=["icu", "pairs"], help="segmenter of scripts without spaces")
+    parser.add_argument("--unspaced", choices=["icu", "pairs"], default="pairs", help="of scripts without spaces")
     arguments = parser.parse_args()
     console = Console(width=160)
     headings = ("language", "balanced P", "R", "F1", "exact Jaccard F1", "simhash F1", "words F1", "body F1", "pages/s")

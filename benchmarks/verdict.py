@@ -8,9 +8,9 @@ Each build is a process on the same single core: the current tree with two profi
 the same over the words of jieba.
 For HTML the only peer is the usual combination: trafilatura at its defaults, tagged words of jieba.posseg, PyPI simhash
 and its index. The builds take turns, a chunk of pages at a time, so that a slower machine slows all alike. The first
-chunks only warm up. Rates are those of the median chunk, ratios those of chunks of one turn. A chunk is prepared, then
-decided in a batch, as `filter` does. Bytes a page are the growth of the process over the chunks, without the names of
-pages.
+chunks only warm up. Times are the processor's; rates are those of the median chunk, ratios those of chunks of one turn.
+A chunk is prepared, then decided in a batch, as `filter` does. Bytes a page are the growth of the process over the
+chunks, without the names of pages.
 
 Data: FILE has JSON lines of pages (`url`, `title`, `text`), DIR has *.html. Without them, generated Chinese pages of
 2 KB, seed 2026, a tenth of them copies, or generated HTML of 60 KB.
@@ -20,6 +20,7 @@ import argparse
 import importlib.util
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ class Build:
         """Seconds of each recorded chunk."""
         return [a + b for a, b in zip(self.fingerprint_s, self.decide_s, strict=True)]
 
+    def rate(self, chunk: int) -> float:
+        """Return pages a second in the median chunk. chunk: pages of each."""
+        return chunk / statistics.median(self.chunk_s)
+
+    def page_bytes(self, chunk: int) -> float:
+        """Return by how many bytes a page the process grew after the warm-up."""
+        grown = self.resident[-1] - self.resident[WARM_CHUNKS - 1]
+        return grown / (chunk * (len(self.resident) - WARM_CHUNKS))
+
 
 def chunks_of(pages_file: Path, core: int) -> Iterator[list[dict[str, str]]]:
     """Run on one core, and yield the rows of a chunk for each line of standard input."""
@@ -99,9 +109,9 @@ def work(pages_file: Path, profile: str, core: int) -> None:
     decider = Decider(PROFILES[profile], fingerprinter.space_id, _Names())
     done = 0
     for rows in chunks_of(pages_file, core):
-        started = time.perf_counter()
+        started = time.process_time()
         prepared = fingerprinter.prepare_all([page_of(row) for row in rows])
-        fingerprinted = time.perf_counter()
+        fingerprinted = time.process_time()
         deque(decider.decide_all(list(enumerate(prepared, done + 1))), maxlen=0)
         done += len(rows)
         report(started, fingerprinted)
@@ -109,13 +119,13 @@ def work(pages_file: Path, profile: str, core: int) -> None:
 
 def work_as(peer: str, pages_file: Path, core: int) -> None:
     """Run as the child of a peer: fingerprint and look up each chunk."""
-    fingerprint, decide = PEERS[peer]()
+    fingerprint, decide = {**PEERS, **ENGLISH_PEERS}[peer]()
     done = 0
     for rows in chunks_of(pages_file, core):
         texts = [row["html"] if "html" in row else f"{row['title']}\n{row['text']}" for row in rows]
-        started = time.perf_counter()
+        started = time.process_time()
         prints = [fingerprint(text) for text in texts]
-        fingerprinted = time.perf_counter()
+        fingerprinted = time.process_time()
         for number, made in enumerate(prints, done):
             decide(number, made)
         done += len(texts)
@@ -125,11 +135,14 @@ def work_as(peer: str, pages_file: Path, core: int) -> None:
 def report(started: float, fingerprinted: float) -> None:
     """Tell the parent the seconds of both steps of a chunk that ends now, and the bytes of this process."""
     resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    print(json.dumps([fingerprinted - started, time.perf_counter() - fingerprinted, resident]), flush=True)
+    print(json.dumps([fingerprinted - started, time.process_time() - fingerprinted, resident]), flush=True)
 
 
-Peer = tuple[Callable[[str], Any], Callable[[int, Any], object]]
-"""What makes a fingerprint of a text, and what looks for near ones and adds it under a number."""
+BLOOM_PAGES = 25_000
+"""Pages that LSHBloom reserves room for."""
+
+Peer = tuple[Callable[[str], Any], Callable[[int, Any], tuple[object, None]]]
+"""What makes a fingerprint of a text, and what adds it under a number and returns first the near ones, if any."""
 
 
 def _letters(text: str) -> list[str]:
@@ -137,13 +150,23 @@ def _letters(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    words = text.split()
-    return [" ".join(words[start : start + 5]) for start in range(max(1, len(words) - 4))]
+    return _runs(text.split(), 5)
 
 
-def _rensa(features: Callable[[str], list[str]] = _letters) -> Peer:
+def _folded_words(text: str) -> list[str]:
+    return _runs(re.findall(r"\w+", text.casefold()), 3)
+
+
+def _runs(words: list[str], width: int) -> list[str]:
+    return [" ".join(words[start : start + width]) for start in range(max(1, len(words) - width + 1))]
+
+
+Features = Callable[[str], list[str]]
+
+
+def _rensa(features: Features = _letters, threshold: float = 0.5, bands: int = 16) -> Peer:
     rensa = importlib.import_module("rensa")
-    index = rensa.RMinHashLSH(threshold=0.5, num_perm=128, num_bands=16)
+    index = rensa.RMinHashLSH(threshold=threshold, num_perm=128, num_bands=bands)
 
     def fingerprint(text: str) -> Any:
         made = rensa.RMinHash(num_perm=128, seed=42)
@@ -153,16 +176,28 @@ def _rensa(features: Callable[[str], list[str]] = _letters) -> Peer:
     return fingerprint, lambda number, made: (index.query(made), index.insert(number, made))
 
 
-def _datasketch() -> Peer:
+def _datasketch(features: Features = _letters, threshold: float = 0.5, *, bloom: bool = False) -> Peer:
     datasketch = importlib.import_module("datasketch")
-    index = datasketch.MinHashLSH(threshold=0.5, num_perm=128)
+    if bloom:
+        index = datasketch.MinHashLSHBloom(num_perm=128, params=_bands(threshold), n=BLOOM_PAGES, fp=1e-5)
+    else:
+        index = datasketch.MinHashLSH(num_perm=128, params=_bands(threshold))
 
     def fingerprint(text: str) -> Any:
         made = datasketch.MinHash(num_perm=128)
-        made.update_batch([ngram.encode() for ngram in _letters(text)])
+        made.update_batch([ngram.encode() for ngram in features(text)])
         return made
 
+    if bloom:
+        return fingerprint, lambda _, made: (index.query(made), index.insert(made))
     return fingerprint, lambda number, made: (index.query(made), index.insert(number, made))
+
+
+@cache
+def _bands(threshold: float) -> tuple[int, int]:
+    """Return the bands and rows that datasketch chooses for a threshold, which takes it .2 s."""
+    index = importlib.import_module("datasketch").MinHashLSH(threshold=threshold, num_perm=128)
+    return index.b, index.r
 
 
 def _simhash(features: Callable[[str], Any] = str) -> Peer:
@@ -198,6 +233,19 @@ PEERS: dict[str, Callable[[], Peer]] = {
     "trafilatura": _usual_html,
 }
 """By the package that has to be installed, the first word; the last one is for HTML."""
+
+ENGLISH_PEERS: dict[str, Callable[[], Peer]] = {
+    "simhash, letter 4-grams, k = 3": _simhash,
+    "simhash, word 5-grams, k = 3": partial(_simhash, _words),
+    "simhash, word 3-grams, k = 3": partial(_simhash, _folded_words),
+    "rensa, word 5-grams, .7": partial(_rensa, _words, 0.7),
+    "rensa, word 3-grams, .5": partial(_rensa, _folded_words, 0.5, bands=32),
+    "datasketch LSH, word 5-grams, .7": partial(_datasketch, _words, 0.7),
+    "datasketch LSH, word 3-grams, .5": partial(_datasketch, _folded_words, 0.5),
+    "datasketch LSHBloom, word 5-grams, .7": partial(_datasketch, _words, 0.7, bloom=True),
+    "datasketch LSHBloom, word 3-grams, .5": partial(_datasketch, _folded_words, 0.5, bloom=True),
+}
+"""For benchmarks.yardsticks. 5-grams of words between spaces are the usual recipe; 3-grams of folded words are ours."""
 
 PEER_NAMES = {"simhash": "PyPI simhash", "jieba": "jieba + simhash", "trafilatura": "trafilatura + posseg + simhash"}
 
@@ -272,13 +320,12 @@ def table(builds: Sequence[Build], chunk: int) -> Table:
         shown.add_column(heading, justify="right")
     for one in builds:
         ratios = [a / b for a, b in zip(one.chunk_s, reference.chunk_s, strict=True)]
-        grown = (one.resident[-1] - one.resident[WARM_CHUNKS - 1]) / (chunk * (len(one.resident) - WARM_CHUNKS))
         shown.add_row(
             one.name,
-            f"{chunk / statistics.median(one.chunk_s):,.0f}",
+            f"{one.rate(chunk):,.0f}",
             f"{1e3 * statistics.median(one.fingerprint_s) / chunk:.3f}",
             f"{1e3 * statistics.median(one.decide_s) / chunk:.3f}",
-            f"{grown:,.0f}",
+            f"{one.page_bytes(chunk):,.0f}",
             f"{statistics.median(ratios):.2f}",
         )
     return shown

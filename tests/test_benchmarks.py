@@ -19,7 +19,7 @@ from twinsieve_crawler.demo.site import build_site
 ROOT = Path(__file__).parents[1]
 HANG_S = 1800
 
-NAMES = ("core", "docs", "evaluation", "folder", "html", "news", "pages", "parquet", "store")
+NAMES = ("collections", "docs", "evaluation", "folder", "html", "pages", "parquet", "store")
 """The fixtures that arguments may name."""
 
 RUNS = [
@@ -34,7 +34,6 @@ RUNS = [
     ("language_short", "--count 6", "merged, 160"),
     ("languages", "--language en", "balanced P"),
     ("memory", "--pages 20000 --frozen 3", "all bounds held"),
-    ("public", "--core {core} --news-copy {news}", "published"),
     ("quality.fit", "{evaluation}", "bias = "),
     ("quality", "{evaluation} --only orders --processes 1 --cache {folder}/cache --docs {docs}", "orders"),
     ("restart", "{store} --pages 2000 --more 1000 --kills 1", "0 wrong verdicts"),
@@ -46,6 +45,7 @@ RUNS = [
     ("store", "--folder {folder} --pages 2000", "wrong verdicts"),
     ("verdict", "--count 5120 --peers", "balanced"),
     ("verdict", "--html --count 200 --peers", "balanced"),
+    ("yardsticks", "{collections} --docs {docs}", "**balanced** | 1.000 / 1.000 / 1.000 | 0 | 1.000 / 1.000 / 1.000"),
 ]
 
 
@@ -97,30 +97,34 @@ def html(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def core(pages: Path) -> Path:
-    """The pages in the form of the CORE Deduplication Dataset."""
-    rows = read(pages)
-    return write(
-        pages.with_name("core.jsonl"),
-        [
-            {
-                "core_id": row["id"],
-                "original_title": row["title"],
-                "original_abstract": row["text"],
-                "labelled_duplicates": [f"p{(number + 4) % 8}"],
-            }
-            for number, row in enumerate(rows)
-        ],
+def collections(pages: Path) -> Path:
+    """A folder with the pages in the forms of CORE, NEWS-COPY, Reuters-21578 and 20 Newsgroups."""
+    rows, target = read(pages), pages.with_name("collections")
+    papers = [
+        {
+            "core_id": row["id"],
+            "original_title": row["title"],
+            "original_abstract": row["text"],
+            "labelled_duplicates": [f"p{(number + 4) % 8}"],
+        }
+        for number, row in enumerate(rows)
+    ]
+    write(target / "core.jsonl", papers)
+    write(target / "news-copy/articles.json", [{row["id"]: {"byline": "", "article": row["text"]} for row in rows}])
+    (target / "news-copy/edges.json").write_text(json.dumps([[f"p{n}", f"p{n + 4}"] for n in range(4)]))
+    one, other = (" ".join(f"word{n} of {name}" for n in range(200)) for name in ("one", "other"))
+    stories = {"10077": one, "10126": one, "10147": one, "15025": other}  # labelled dup, and not
+    (target / "reuters21578").mkdir()
+    (target / "reuters21578/reut2-000.sgm").write_text(
+        "".join(
+            f'<REUTERS TOPICS="NO" NEWID="{name}">\n<TEXT><TITLE>A &lt;B></TITLE>'
+            f"<BODY>{text}\n Reuter\n&#3;</BODY></TEXT>\n</REUTERS>\n"
+            for name, text in stories.items()
+        )
     )
-
-
-@pytest.fixture
-def news(pages: Path) -> Path:
-    """The pages in the form of NEWS-COPY."""
-    rows = read(pages)
-    target = pages.with_name("news")
-    write(target / "articles.json", [{row["id"]: {"byline": "", "article": row["text"]} for row in rows}])
-    (target / "edges.json").write_text(json.dumps([[f"p{n}", f"p{n + 4}"] for n in range(4)]))
+    for name in ("alt.atheism/53369", "talk.religion.misc/83780"):  # labelled dup
+        (target / "20_newsgroups" / name).parent.mkdir(parents=True)
+        (target / "20_newsgroups" / name).write_text(f"From: a\nSubject: b\n\n{one}")
     return target
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -42,8 +41,7 @@ class SpaceOptions:
         scheme: Name of a weighting scheme (`twinsieve`, `tf`, …).
         factors: Parameters of the scheme, as `name=value`.
         without: Factors to switch off.
-        unspaced: How Japanese, Thai and other scripts without spaces are cut: `icu`, or `pairs` of characters. None
-            is `icu` where icu4py is installed.
+        unspaced: How Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or `icu`.
         bits: Size of a fingerprint, 64 or 128. The index takes 64 only.
         idf: Path of a table written by `twinsieve idf build`. None is the table of jieba.
         user_words: Path of a dictionary in jieba's format.
@@ -52,7 +50,7 @@ class SpaceOptions:
     scheme: str = "twinsieve"
     factors: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    unspaced: str | None = None
+    unspaced: str = PAIRS
     bits: int = 64
     idf: str | None = None
     user_words: str | None = None
@@ -110,11 +108,11 @@ def _built(options: SpaceOptions) -> Fingerprinter:
     return Fingerprinter(space, preparer, lambda: ChainMap(words, parts_of_speech()))
 
 
-def _uses_icu(unspaced: str | None) -> bool:
+def _uses_icu(unspaced: str) -> bool:
     """Whether ICU cuts words. ConfigurationError for an unknown name; a missing ICU is reported by its segmenter."""
-    if unspaced not in {None, "icu", PAIRS}:
+    if unspaced not in {"icu", PAIRS}:
         raise ConfigurationError(f"scripts without spaces are cut by icu or as pairs, got {unspaced!r}")
-    return unspaced == "icu" or (unspaced is None and find_spec("icu4py") is not None)
+    return unspaced == "icu"
 
 
 @cache
@@ -143,7 +141,7 @@ class _SpaceFile(msgspec.Struct, forbid_unknown_fields=True):
     scheme: str = "twinsieve"
     factors: dict[str, str | int | float] = {}
     without: list[str] = []
-    unspaced: str | None = None
+    unspaced: str = PAIRS
     bits: Literal[64, 128] = 64
     idf: str | None = None
     user_words: str | None = None

@@ -54,6 +54,7 @@ EXTRAS = {
     "kafka": _KAFKA,
     "matplotlib": ("plots", "matplotlib"),
     "numpy": ("evaluation", "numpy"),
+    "opencc": _SCRAPY,
     "prometheus_client": _HTTP,
     "scrapy": _SCRAPY,
     "starlette": _HTTP,

@@ -65,6 +65,7 @@ def test_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
         ),
         (KeyboardInterrupt(), 130, ""),
         (ModuleNotFoundError("no scrapy", name="scrapy.http"), 2, "pip install 'twinsieve[scrapy]'"),
+        (ModuleNotFoundError("no opencc", name="opencc"), 2, "pip install 'twinsieve[scrapy]'"),
         (ModuleNotFoundError("no kafka", name="kafka"), 2, "from a checkout: pip install '.[kafka]'"),
     ],
 )
