@@ -11,11 +11,10 @@ from benchmarks.quality.edges import Edges, edges_sharing, edges_within
 from benchmarks.quality.systems import pairs_of_task
 from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import SEED, Workspace
-from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.keys import LEVELS, unpacked_keys
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
-from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
+from dedup_service.interfaces.cli.commands.pairs import Comparer
 
 PAIRS = 100_000
 
@@ -56,7 +55,7 @@ def key_edges(pages: Sequence[PreparedPage]) -> Edges:
 
 def _orders(pages: Sequence[PreparedPage], pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """Return the number of pairs, and of those whose verdict differs in the other order."""
-    comparer = Comparer(Decider(PROFILES[DEFAULT_PROFILE], "benchmark", NoNames()))
+    comparer = Comparer(PROFILES[DEFAULT_PROFILE], "benchmark")
     differing = 0
     for one, other in tracked(pairs, "both orders", len(pairs)):
         a, b = pages[one], pages[other]

@@ -14,7 +14,7 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
+from dedup_service.interfaces.cli.commands.pairs import Comparer
 
 FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED})
 
@@ -61,7 +61,7 @@ def verdicts(pages: list[PreparedPage], rule: MatchRule, label: str) -> list[Ver
 
 
 def _pairs(workspace: Workspace, name: str, rule: MatchRule, task: str) -> TaskScore:
-    comparer = Comparer(Decider(rule, "benchmark", NoNames()))
+    comparer = Comparer(rule, "benchmark")
     pages = {item.page.id: item for item in workspace.prepared(task)}
     pairs = workspace.corpora.pairs_of(task)
     flagged = {

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from benchmarks.quality.operators import OPERATORS, Names, Operator, names_in
 from benchmarks.quality.work import mapped
 from benchmarks.quality.workspace import SEED, Workspace
-from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evaluation.share import Share
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
+from dedup_service.interfaces.cli.commands.pairs import Comparer
 from dedup_service.runtime.resources import build_fingerprinter
 
 PAIRS = 2000
@@ -122,7 +121,7 @@ def run(job: ShortTextJob) -> tuple[ShortTextScore, list[ShortPair]]:
     """
     operator = next(operator for operator in OPERATORS if operator.name == job.operator)
     fingerprinter = build_fingerprinter()
-    comparer = Comparer(Decider(job.rule, fingerprinter.space_id, NoNames()))
+    comparer = Comparer(job.rule, fingerprinter.space_id)
     hits, wrong, pairs = 0, [], list(pairs_of(job.texts, operator, job.form, job.names, SEED + job.half))
     for pair in pairs:
         one, other = (fingerprinter.prepare(_page(name, text)) for name, text in _named(pair))

@@ -39,7 +39,7 @@ from dedup_service.runtime.events import IndexEvent, Observer
 from dedup_service.runtime.memory_limit import ProcessMemoryLimit
 from dedup_service.runtime.readers.arrow_rows import require_pyarrow
 from dedup_service.runtime.readers.jsonlines import line_of, page_of
-from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, profile_named
 from dedup_service.runtime.verdict_json import verdict_rows, verdict_schema
 
 INDEXED_BITS = 64
@@ -76,7 +76,7 @@ class NearDuplicateFilter:
         path: str | Path | None,
         *,
         space: SpaceOptions | None = None,
-        rule: MatchRule | None = None,
+        rule: MatchRule | str | Path | None = None,
         keep: Keep | str | None = None,
         text_budget_bytes: int = TEXT_BUDGET_BYTES,
         snapshot_every: int = SNAPSHOT_EVERY,
@@ -90,8 +90,9 @@ class NearDuplicateFilter:
         Args:
             path: The state folder; created if it does not exist. None keeps the state in memory.
             space: How fingerprints are made. None is the default space. A folder belongs to one space.
-            rule: The match rule. None keeps the rule of the state, or starts with the default one. Another rule is
-                recorded in the state and applies to the pages from here on.
+            rule: The match rule, or what `--profile` takes: a name ("precise") or the path of a file. None keeps the
+                rule of the state, or starts with the default one. Another rule is recorded in the state and applies to
+                the pages from here on.
             keep: How many kept pages later ones are compared with, and for how long: `Keep(max_pages=100_000_000)`, or
                 text as `--keep` takes it ("90d,100000000", "all"). The earliest pages expire. None keeps the bounds
                 of the state; a new state keeps all. Other bounds are recorded in the state, as a rule is.
@@ -116,9 +117,10 @@ class NearDuplicateFilter:
             The open filter. Use it as a context manager, or call `close`.
 
         Raises:
-            ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder,
-                `space` cannot be built or indexed, `max_memory_bytes` is below 1, or memory cannot be measured here;
-                a base is no folder, is the state itself, is given twice, or is not one that the state was begun with.
+            ConfigurationError: `path` is a file, `rule` names no profile, `keep` is no bound, `journal_days` is not
+                above 0 or has no folder, `space` cannot be built or indexed, `max_memory_bytes` is below 1, or memory
+                cannot be measured here; a base is no folder, is the state itself, is given twice, or is not one that
+                the state was begun with.
             StateError: A base has no state, or has changed since the state was begun with it.
             AddressUnreachableError: The address of a base cannot be read.
             MemoryLimitError: The tables of the state take more than `max_memory_bytes`; nothing was loaded.
@@ -128,6 +130,7 @@ class NearDuplicateFilter:
             StateDamagedError: The journal or the kept pages cannot be read.
         """
         bounds = Keep.parse(keep) if isinstance(keep, str) else keep
+        by = rule if rule is None or isinstance(rule, MatchRule) else profile_named(str(rule))
         built = build_fingerprinter(space).space
         if journal_days is not None and (path is None or not journal_days > 0):
             raise ConfigurationError(
@@ -145,13 +148,13 @@ class NearDuplicateFilter:
             memory_limit=limit,
         )
         if path is None:
-            return cls(space, _state(None, built, (rule, bounds), settings, observers, bases), None, None)
+            return cls(space, _state(None, built, (by, bounds), settings, observers, bases), None, None)
         folder = made_folder(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
             refuse_other_kind(folder, FolderKind.EMBEDDED)
-            return cls(space, _state(folder, built, (rule, bounds), settings, observers, bases), folder, lock)
+            return cls(space, _state(folder, built, (by, bounds), settings, observers, bases), folder, lock)
         except BaseException:
             lock.release()
             raise

@@ -9,6 +9,7 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.page import Page
+from dedup_service.core.rules.profiles import PROFILES, profile_text
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.database import ForeignStateError, StateClosedError, StateFullError, StateInUseError
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
@@ -60,6 +61,17 @@ def test_a_copy_is_a_duplicate_after_reopening(tmp_path: Path) -> None:
         assert dict(dedup.info().pages) == {
             "unique": 2, "duplicate": 1, "unchanged": 1, "updated": 0, "undecided": 1,
         }  # fmt: skip
+
+
+def test_a_rule_is_named_as_on_the_command_line(tmp_path: Path) -> None:
+    """By the name of a profile, or by a file, as `calibrate` writes it; another name is refused."""
+    file = tmp_path / "profile.toml"
+    file.write_text(profile_text(PROFILES["broad"]), "utf-8")
+    for rule, found in (("precise", "precise"), (file, "broad"), (str(file), "broad")):
+        with NearDuplicateFilter.open(None, rule=rule) as dedup:
+            assert dedup.rule == PROFILES[found]
+    with pytest.raises(ConfigurationError, match="no profile 'strict'"):
+        NearDuplicateFilter.open(None, rule="strict")
 
 
 def test_a_page_can_be_retracted_by_page_verdict_or_url() -> None:

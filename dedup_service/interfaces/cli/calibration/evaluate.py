@@ -18,7 +18,7 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
-from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
+from dedup_service.interfaces.cli.commands.pairs import Comparer
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
@@ -88,7 +88,7 @@ def _evaluate(
         rows, stream = [row for row in known if isinstance(row, TruthRow)], Stream(rule, space_id)
         evaluation = score_stream(rows, _originals(pages, stream, preparer, bad), half=half)
         return evaluation, len({row.id for row in rows}.difference(stream.ids))
-    comparer = Comparer(Decider(rule, space_id, NoNames()))
+    comparer = Comparer(rule, space_id)
     prepared = prepared_by_id(pages, {name for pair in pairs for name in (pair.a, pair.b)}, preparer, bad)
     flagged = {}
     for pair in pairs:

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import distance_between
 from dedup_service.core.evaluation.calibration import (
     Calibration,
@@ -35,7 +34,7 @@ from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.rule import BITS, MatchRule
 from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Distance, VerdictKind
-from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
+from dedup_service.interfaces.cli.commands.pairs import Comparer
 
 DISTANCES = tuple(float(bits) for bits in range(BITS + 1))
 
@@ -100,8 +99,7 @@ class PairMeasurer:
         """Return whether the rule at this offset flags `b` after `a`: neither unique nor undecided."""
         comparer = self._comparers.get(offset)
         if comparer is None:
-            decider = Decider(tightened(self.rule, offset), self.space_id, NoNames())
-            comparer = self._comparers[offset] = Comparer(decider)
+            comparer = self._comparers[offset] = Comparer(tightened(self.rule, offset), self.space_id)
         return VerdictKind(comparer.compare(a, b)["verdict"]) not in NOT_FLAGGED
 
 

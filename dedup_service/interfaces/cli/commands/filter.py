@@ -164,7 +164,7 @@ def _parse_verdicts(
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Write nothing: say which pages of --state would have other verdicts under --profile, each with a line.",
+    help="Change nothing in --state; write a line of JSON to --output for each page whose verdict --profile changes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary.")

@@ -1,7 +1,7 @@
 """`twinsieve pairs`: for each pair of pages, the verdict on b if a were the only earlier page.
 
-How: one decider decides both pages of a pair and retracts them again. Each pair meets an empty index, and
-the rule is that of a stream.
+How: a decider decides both pages of a pair and retracts them again. Each pair meets an empty index, and the rule is
+that of a stream.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from dedup_service._native import HostText, score_of
-from dedup_service.core.decision.decider import Decider, Decision
+from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import distance_between, entry_of_page
 from dedup_service.core.decision.entry_store import HeldEntries, HeldValues
 from dedup_service.core.evidence.packed import Evidence
@@ -21,10 +21,12 @@ from dedup_service.core.explain.nearest import nearest
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.core.url import url_hash
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.url import host_hash, url_hash
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 from dedup_service.interfaces.cli.support.grouped_help import GroupedCommand
 from dedup_service.interfaces.cli.support.options import (
+    COLUMNS,
     PROFILE,
     SPACE,
     preparer_from,
@@ -51,17 +53,30 @@ _decoder = msgspec.json.Decoder(PairLine)
 
 
 class Comparer:
-    """Decides pairs, each in an empty index."""
+    """Decides pairs by a rule, each in an empty index."""
 
-    def __init__(self, decider: Decider) -> None:
-        decider.set_guards(NO_GUARDS)  # guards count matches in a stream; pairs are not one
-        self._decider = decider
-        self._sequence = 0
+    def __init__(self, rule: MatchRule, space_id: str) -> None:
+        self._rule, self._space_id = rule, space_id
+        self._decider = self._empty()
+        self._hosts: set[int] = set()
+        self._pages: dict[int, PreparedPage] = {}
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return id and URL of a page of the pair."""
+        page = self._pages[sequence].page
+        return page.id, page.url
 
     def compare(self, a: PreparedPage, b: PreparedPage) -> dict[str, Any]:
         """Return verdict, score, distances and reason of `b` as if it followed `a`."""
-        first, second = self._decide(a), self._decide(b)
-        for decision in (first, second):
+        hosts = {host_hash(page.page.canonical_url) for page in (a, b)}
+        if not hosts.isdisjoint(self._hosts):  # a retraction does not take back what a host is known to repeat
+            self._decider, self._hosts = self._empty(), set()
+        self._hosts |= hosts
+        first = max(self._pages, default=0) + 1
+        self._pages = {first: a, first + 1: b}
+        decisions = [self._decider.decide(sequence, page) for sequence, page in self._pages.items()]
+        second = decisions[1]
+        for decision in decisions:
             if decision.kept and decision.verdict.sequence != second.replaces:
                 self._decider.retract(decision.verdict.sequence)
         distance = distance_between(a.fingerprint, b.fingerprint)
@@ -75,22 +90,15 @@ class Comparer:
 
     def _score(self, a: PreparedPage, b: PreparedPage) -> float | None:
         """Return the similarity of pages that do not match, as the rule measures it."""
-        if self._decider.rule.verified and a.evidence and b.evidence:
+        if self._rule.verified and a.evidence and b.evidence:
             return round(Similarity(Evidence(a.evidence), Evidence(b.evidence)).jaccard, 4)
         distance = distance_between(a.fingerprint, b.fingerprint)
         return score_of(distance.words, distance.body)
 
-    def _decide(self, page: PreparedPage) -> Decision:
-        self._sequence += 1
-        return self._decider.decide(self._sequence, page)
-
-
-class NoNames:
-    """Page names for a decider whose verdicts need none."""
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        """Return a placeholder."""
-        return (str(sequence), "")
+    def _empty(self) -> Decider:
+        decider = Decider(self._rule, self._space_id, self)
+        decider.set_guards(NO_GUARDS)  # guards count matches in a stream; pairs are not one
+        return decider
 
 
 @click.command("pairs", cls=GroupedCommand, epilog="pages.jsonl pairs.jsonl --profile precise")
@@ -106,7 +114,7 @@ class NoNames:
     default="-",
     help="Write one line of JSON for each pair. [default: -, standard output]",
 )
-@with_options(PROFILE, SPACE)
+@with_options(PROFILE, SPACE, COLUMNS)
 def pairs_command(pages: str, pairs: str | None, **options: Any) -> int:
     """Compare pairs of pages.
 
@@ -123,12 +131,11 @@ def pairs_command(pages: str, pairs: str | None, **options: Any) -> int:
     check_writable(**{"--output": options["output"]})
     space = space_from(options)
     rule = rule_from(options) or rule_for()
-    decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())
     with Interrupt() as interrupt, ExitStack() as stack:
         bad = BadRecords(pages if pairs is None else f"{pages}, {pairs}", None)
         stack.callback(bad.close)
-        read = InputOptions(wait=interrupt.wait)
-        comparer = Comparer(decider)
+        read = InputOptions(wait=interrupt.wait, columns=options["columns"])
+        comparer = Comparer(rule, build_fingerprinter(space).space_id)
         if pairs is None:
             preparer = stack.enter_context(preparer_from(options, space, keep_text=False))
             found = [page for _, page in iter_prepared(pages, preparer, bad, interrupt.stopped, read)]
@@ -136,7 +143,7 @@ def pairs_command(pages: str, pairs: str | None, **options: Any) -> int:
             for a, b in _nearest(found, interrupt.stopped):
                 output.write([_line(a, b, comparer)])
             return interrupt.code or (ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE)
-        rows = list(_read_pairs(pairs, bad, read))
+        rows = list(_read_pairs(pairs, bad, InputOptions(wait=interrupt.wait)))
         if interrupt.stopped():
             return interrupt.code or ExitCode.DONE
         preparer = stack.enter_context(preparer_from(options, space, keep_text=False))

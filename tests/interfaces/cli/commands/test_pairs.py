@@ -47,6 +47,35 @@ def test_distances_and_score_are_given_for_every_verdict(cli: Cli, pages: Path, 
     assert (none["distance"], none["score"]) == ({"words": None, "body": None}, None)
 
 
+def test_a_reason_names_the_other_page(cli: Cli, tmp_path: Path) -> None:
+    """By its id, in every pair."""
+    long = page(2, "\n".join(article(number) for number in (1, 5, 6, 7)))
+    pages = write_lines(tmp_path / "pages.jsonl", [page(1), long])
+    pairs = [{"a": "p1", "b": "p2"}, {"a": "p2", "b": "p1"}]
+    lines = cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", pairs)).lines
+    assert [line["reason"] for line in lines] == ["contains p1", "is contained in p2"]
+
+
+def test_no_pair_changes_what_is_said_of_the_next(cli: Cli, tmp_path: Path) -> None:
+    """Ten pages of one host share a long frame: two of them are as similar after the other pairs as alone."""
+    frame = "\n".join(article(number) for number in (90, 91, 92, 93))
+    known = [page(number, f"{article(number)}\n{frame}") for number in range(10)]
+    pages = write_lines(tmp_path / "pages.jsonl", known)
+    pairs = [{"a": f"p{number}", "b": f"p{number + 1}"} for number in range(9)]
+    last = write_lines(tmp_path / "last.jsonl", pairs[-1:])
+    assert (
+        cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", pairs)).lines[-1:] == cli("pairs", pages, last).lines
+    )
+
+
+def test_columns_have_other_names(cli: Cli, tmp_path: Path) -> None:
+    """As in `filter`; PAIRS has its own."""
+    pages = [{"name": one["id"], "url": one["url"], "body": one["text"]} for one in (page(1), page(2))]
+    pairs = write_lines(tmp_path / "pairs.jsonl", [{"a": "p1", "b": "p2"}])
+    ran = cli("pairs", write_lines(tmp_path / "pages.jsonl", pages), pairs, "--columns", "id=name,text=body")
+    assert [line["verdict"] for line in ran.lines] == ["unique"]
+
+
 def test_pairs_of_unknown_pages_are_reported_and_counted(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """The other pairs are compared; the exit code is 3."""
     pairs = write_lines(
