@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dedup_service.core.errors import ConfigurationError, InternalError, RecordError, StateError, TwinsieveError
+    from dedup_service.core.evidence.card import Card, Ramps
     from dedup_service.core.evidence.similarity import Combined
     from dedup_service.core.extraction import Extraction, extract, to_page
     from dedup_service.core.index import CellStatistics, IndexStatistics
@@ -51,6 +52,7 @@ __all__ = [
     "PROFILES",
     "Action",
     "BatchEvent",
+    "Card",
     "CellStatistics",
     "Combined",
     "ConfigurationError",
@@ -76,6 +78,7 @@ __all__ = [
     "PageDecided",
     "PreparedPage",
     "ProblemEvent",
+    "Ramps",
     "RecordError",
     "RemovalEvent",
     "RestoreEvent",
@@ -97,6 +100,7 @@ __all__ = [
 
 _NAMES_OF_MODULES = {
     "dedup_service.core.errors": ("ConfigurationError", "InternalError", "RecordError", "StateError", "TwinsieveError"),
+    "dedup_service.core.evidence.card": ("Card", "Ramps"),
     "dedup_service.core.evidence.similarity": ("Combined",),
     "dedup_service.core.extraction": ("Extraction", "extract", "to_page"),
     "dedup_service.core.index": ("CellStatistics", "IndexStatistics"),

@@ -68,8 +68,8 @@ def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
         lambda extra: b"no MessagePack",
         lambda extra: b"\x81\xa7version\x63",
         lambda extra: extra[:-1],
-        lambda extra: extra.replace(b"\xa7version\x02", b"\xa7version\x03"),
-        lambda extra: extra.replace(b"\xa7ordinal", b"\xa7ordinai"),
+        lambda extra: extra.replace(b"\xa7version\x03", b"\xa7version\x04"),
+        lambda extra: extra.replace(b"\xa5state", b"\xa5statf"),
     ],
 )
 def test_an_unreadable_state_is_rebuilt(
