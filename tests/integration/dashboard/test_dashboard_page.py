@@ -22,7 +22,7 @@ def drawn(chart: str) -> str:
 @pytest.fixture(scope="module")
 def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """The demo with a delay between pages, so that the page is open while pages are decided."""
-    with Demo.running(tmp_path_factory.mktemp("demo"), delay_s=0.1) as running:
+    with Demo.running(tmp_path_factory.mktemp("demo"), delay_s=0.3) as running:
         yield running
 
 
