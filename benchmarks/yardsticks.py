@@ -66,13 +66,12 @@ from benchmarks.quality.page import replaced
 from benchmarks.quality.pictures import Picture
 from benchmarks.quality.profiles import FLAGS, verdicts
 from benchmarks.verdict import CHUNK, ENGLISH_PEERS, ROOT, WARM_CHUNKS, Build, Peer, build_of
-from dedup_service.core.decision.decider import Decider
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
+from dedup_service.interfaces.cli.commands.pairs import Comparer
 from dedup_service.runtime.resources import build_fingerprinter
 
 LABELS = Path(__file__).with_name("labels")
@@ -294,7 +293,7 @@ def scores_of(sets: Sequence[LabelledSet]) -> dict[str, list[Scores]]:
 def _profile_scores(one: LabelledSet, rule: MatchRule) -> Scores:
     names = dict.fromkeys(name for pair in one.pairs for name in pair)
     pages = {prepared.page.id: prepared for prepared in _prepared(one.documents[name] for name in names)}
-    comparer = Comparer(Decider(rule, "benchmark", NoNames()))
+    comparer = Comparer(rule, "benchmark")
     return one.score(lambda a, b: VerdictKind(comparer.compare(pages[a], pages[b])["verdict"]) in FLAGS)
 
 
