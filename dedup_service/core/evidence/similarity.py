@@ -123,7 +123,7 @@ class Similarity:
         score: What the nine quantities of `points` add up to by the card; above 0, more such pairs are copies than
             not.
         series: 1 if the pages look like two items of a series: of one host, and either under one title, each with a
-            number of its own at the beginning, or under titles that name what differs; else 0.
+            number of its own at the beginning in the same words, or under titles that name what differs; else 0.
         points: Of each quantity of the score its name, its value, and its points; negative ones are against a match.
         common_letters: Letters of the common sentences in each page, at most all; estimated if its sentences were
             sampled.

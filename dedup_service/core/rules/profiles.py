@@ -228,7 +228,7 @@ def parse_profile(text: str) -> MatchRule:
     """Return the rule that the text of a profile file describes; ConfigurationError says what to correct."""
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         raise ConfigurationError(f"a profile must be a TOML file: {error}") from error
     _refuse_unknown("a profile", values, ("candidates", "match", "guards", "card"))
     candidates, guards, card = (values.get(name, {}) for name in ("candidates", "guards", "card"))
@@ -243,13 +243,16 @@ def parse_profile(text: str) -> MatchRule:
     keys = candidates.get("keys", False)
     if not isinstance(keys, bool):
         raise ConfigurationError(f"keys in [candidates] must be true or false, got {keys!r}")
-    return MatchRule(
+    rule = MatchRule(
         tuple(DistanceBound(**{name: radius}) for name, radius in radii.items()),
         keys=keys,
         verified=tuple(map(MatchRow.from_dict, rows)),
         guards=Guards.from_dict(Guards().to_dict() | guards),
         card=Card.from_dict(card),
     )
+    if card and not rule.bounds_score:
+        raise ConfigurationError("a card says what the score is made of: give a row a bound `score`")
+    return rule
 
 
 def profile_text(rule: MatchRule) -> str:

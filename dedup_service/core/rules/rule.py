@@ -78,11 +78,11 @@ class MatchRule:
         verified: The rule table. A candidate matches if any row holds. Without a table `conditions` and
             `combined` decide.
         guards: Bounds beyond which a match is not accepted.
-        card: What the score that rows bound is made of.
+        card: What the score is made of; the built-in one if no row bounds the score.
 
     Raises:
-        ConfigurationError: If the rule finds no candidates, has keys without a table, has a table and `combined`, or
-            has a card of its own and no row that bounds the score.
+        ConfigurationError: If the rule finds no candidates, has keys without a table, or has a table and
+            `combined`.
 
     Example:
         >>> rule = MatchRule((DistanceBound(body=3), DistanceBound(words=3)))
@@ -104,8 +104,13 @@ class MatchRule:
             raise ConfigurationError("a shared key does not prove a match: give the rule a table to verify candidates")
         if self.verified and self.combined is not None:
             raise ConfigurationError("μ is a complete rule: leave out either μ or the table")
-        if self.card != BUILT_IN and all(row.score is None for row in self.verified):
-            raise ConfigurationError("a card says what the score is made of: give a row a bound `score`")
+        if not self.bounds_score:  # no card says anything then, so a log with that of another release is the same rule
+            object.__setattr__(self, "card", BUILT_IN)
+
+    @property
+    def bounds_score(self) -> bool:
+        """Whether a row bounds the score."""
+        return any(row.score is not None for row in self.verified)
 
     @property
     def candidates(self) -> str:
@@ -151,7 +156,10 @@ class MatchRule:
         return replace(self, conditions=tuple(dict.fromkeys(changed)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a policy record; guards that are all off and the built-in card are left out."""
+        """Return plain values for a policy record, with the card if a row bounds the score: a state keeps its own.
+
+        Guards that are all off are left out.
+        """
         values: dict[str, Any] = {
             "conditions": [{"words": condition.words, "body": condition.body} for condition in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
@@ -159,7 +167,7 @@ class MatchRule:
             "verified": [row.to_dict() for row in self.verified],
         }
         values |= {"guards": self.guards.to_dict()} if self.guards else {}
-        return values | ({} if self.card == BUILT_IN else {"card": self.card.to_dict()})
+        return values | ({"card": self.card.to_dict()} if self.bounds_score else {})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

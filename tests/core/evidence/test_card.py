@@ -1,5 +1,6 @@
 """The card of the score: what profiles may say of it, what is refused, and what it adds to a pair."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -68,7 +69,6 @@ def test_factors_of_1_are_the_built_in_card() -> None:
         rule = parse_profile(BALANCED + text)
         assert rule == PROFILES["balanced"]
         assert repr(rule.to_dict()) == repr(PROFILES["balanced"].to_dict())
-        assert "card" not in rule.to_dict()
 
 
 def test_a_card_changes_what_it_names() -> None:
@@ -129,3 +129,12 @@ def test_a_card_of_too_few_quantities_is_refused() -> None:
     """As code may make one."""
     with pytest.raises(ConfigurationError, match="9 quantities, got 8"):
         Card(0.0, BUILT_IN.ramps[:8])
+
+
+def test_a_rule_keeps_its_card_when_another_one_ships() -> None:
+    """A state and a log have the card of their rule; a rule that does not ask for the score has none to keep."""
+    values = PROFILES["balanced"].to_dict()
+    values["card"]["bias"] = -3.0
+    assert MatchRule.from_dict(values).card == replace(BUILT_IN, bias=-3.0)
+    assert "card" not in PROFILES["simhash"].to_dict()
+    assert replace(PROFILES["simhash"], card=replace(BUILT_IN, bias=-3.0)) == PROFILES["simhash"]

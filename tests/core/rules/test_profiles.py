@@ -48,6 +48,7 @@ def test_every_profile_survives_the_log(name: str) -> None:
         ("guards = 3", r"tables \[candidates\], \[guards\] and \[card\]"),
         ("card = 3", r"tables \[candidates\], \[guards\] and \[card\]"),
         ("[candidates", "TOML"),
+        ("[card]\nbias = 1" + "0" * 5000, "TOML"),
     ],
 )
 def test_an_invalid_profile_is_refused(text: str, message: str) -> None:
